@@ -26,6 +26,7 @@ def kinds_of(arguments: Iterable[Argument]) -> dict[str, Kind]:
     kinds: dict[str, Kind] = {}
     for argument in arguments:
         for name in (argument.name, argument.field):
+            # a file that passes for another kind of text would be read where none may be
             if name and (name not in kinds or kinds[name].file is None):
                 kinds[name] = argument.kind
     return kinds
@@ -67,7 +68,9 @@ def _with_files(
         if kind is INPUTS and not isinstance(value, Mapping):
             value = TABLE.read(value, name)
         if kind in (QUOTES, RENTS) and isinstance(value, Mapping):
-            return {called if terms else each(name, kind, called): terms for called, terms in value.items()}
+            # quotes by name: one without terms is the name of a file of quotes
+            return {quote if terms else each(name, kind, quote): terms for quote, terms in value.items()}
+        # what stands in a table are inputs of a plan, also in a section within it
         if isinstance(value, Mapping):
             return _with_files(value, placed, inputs, inputs)
         if isinstance(value, (list, tuple)):
@@ -97,17 +100,19 @@ def only_under(
     root = None if folder is None else folder.resolve()
 
     def placed(name: str, kind: Kind, text: str) -> str:
-        if "," in text and kind not in (QUOTES, RENTS) and not names_file(kind, "x"):  # words may stand there
-            return ",".join(placed(name, kind, part.strip()) for part in text.split(","))  # a list, or an axis
+        # a list of several, or an axis of a sweep; the name of a file, though, may hold a comma itself
+        if "," in text and kind not in (QUOTES, RENTS) and not names_file(kind, "x"):
+            return ",".join(placed(name, kind, part.strip()) for part in text.split(","))
         if not names_file(kind, text) and (root is None or not _is_there(root, text)):
             return text
         if root is None:
             raise UsageError(f"{name}: {shown(text)} names a file, and none is read here. Start with --files DIR.")
+        # FILE#PART names a part of a saved answer
         path, mark, part = text.partition("#")
         path = os.path.join(root, expanded(path))
         _refuse_outside(Path(path), root, name, text)
         if (stranger := STRANGERS.get()) is not None:
-            stranger.files.append(path)
+            stranger.files.append(path)  # no error may repeat what stands in them
         return path + mark + part
 
     return _with_files(stated, placed, {**inputs, **kinds_of(arguments)}, inputs)
@@ -119,6 +124,7 @@ def names_file(kind: Kind, text: str) -> bool:
 
 
 def _refuse_outside(path: Path, root: Path | None, name: str, text: str) -> None:
+    # resolved first: a link within the folder may lead out of it
     try:
         inside = root is not None and path.resolve().is_relative_to(root)
     except (OSError, RuntimeError, ValueError):  # a loop of links, a name that no file can have
@@ -131,6 +137,7 @@ def _is_there(folder: Path, text: str) -> bool:
     """Tell whether a word is the name of a file with an ending, or of a folder with a model's configuration."""
     with suppress(OSError, ValueError):
         path = folder / expanded(text)
+        # Hugging Face calls it config.json, Meta's own releases params.json
         return ("." in text and path.is_file()) or any(
             (path / name).is_file() for name in ("config.json", "params.json")
         )
@@ -145,7 +152,17 @@ def for_stranger(folder: Path | None, stated: Any) -> Iterator[None]:
     try:
         yield
     except GpuCostError as error:
-        if stranger.files and not _of_what_was_stated(error, stated):
+        # an error that speaks of arguments or of an answer repeats what the stranger wrote; another may quote a file
+        if isinstance(error, UnknownNameError):
+            is_of_stated = error.name in f"{stated}"
+        else:
+            flag = re.match(r"--([a-z][a-z0-9-]*)", f"{error}")
+            is_of_stated = (
+                (flag is not None and isinstance(stated, Mapping) and flag[1].replace("-", "_") in stated)
+                or not isinstance(error, UsageError)
+                or isinstance(error, ContradictionError)
+            )
+        if stranger.files and not is_of_stated:
             names = ", ".join(Path(file).name for file in stranger.files)
             raise UsageError(f"{names}: cannot be used here. The same command on this machine says why.") from None
         raise
@@ -153,26 +170,20 @@ def for_stranger(folder: Path | None, stated: Any) -> Iterator[None]:
         STRANGERS.reset(token)
 
 
-def _of_what_was_stated(error: GpuCostError, stated: Any) -> bool:
-    """Tell whether an error speaks of arguments or of an answer, not of what stands in a file."""
-    if isinstance(error, UnknownNameError):
-        return error.name in f"{stated}"
-    flag = re.match(r"--([a-z][a-z0-9-]*)", f"{error}")
-    of_argument = flag is not None and isinstance(stated, Mapping) and flag[1].replace("-", "_") in stated
-    return of_argument or not isinstance(error, UsageError) or isinstance(error, ContradictionError)
-
-
 def without_contents(error: GpuCostError, stated: Any) -> str:
     """Return what an error says to a stranger: of a file its place, and no text that the stranger did not state.
 
     Names of the catalog that may be meant are no file's content.
     """
+    # the sheet of a workbook stands in brackets behind its file
     if isinstance(error, DataError) and os.path.exists(error.file.partition("[")[0]):
         place = ":".join(str(part) for part in (Path(error.file).name, error.row, error.column) if part)
         return f"{place}: cannot be used. The same command on this machine says why."
+    # candidates are names of the catalog, which everybody may read
     known = f"{stated} {' '.join(getattr(error, 'candidates', ()))}"
 
     def repeated(quoted: re.Match[str]) -> str:
+        # an error ends a long text with an ellipsis
         return quoted[0] if quoted[0][1:-1].rstrip("…") in known else f"{quoted[0][0]}…{quoted[0][0]}"
 
     return re.sub(r"'[^']*'|\"[^\"]*\"", repeated, str(error))

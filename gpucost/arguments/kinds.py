@@ -31,7 +31,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-OWN_NAME = re.compile(r"[a-z][a-z0-9.-]{0,39}")
+# Bounds that several kinds share. They stand here, not in limits.csv: no user needs to raise them.
+OWN_NAME = re.compile(r"[a-z][a-z0-9.-]{0,39}")  # of a stack that a person measured
+_QUOTE_FILES = (".csv", ".xlsx")
+_SHORT = 256  # characters of a name that needs no look at its limit
+_LARGEST_INTEGER = 10**300  # what a double holds, with room
+LARGEST_NUMBER = 1e15  # USD, GPUs or hours: beyond it a sum loses its cents
+LARGEST_LENGTH = 16_777_216  # tokens of a sequence
+_RENT_SPAN = (0.001, 2000.0)  # USD per GPU-hour: below the cheapest card of a marketplace, and what any table may hold
+
 Read = Callable[[Any, str], Any]  # a value and how the argument is called in a sentence
 
 
@@ -85,16 +93,9 @@ def _configuration(text: str) -> bool:
     )
 
 
-def _file_of_quotes(text: str) -> bool:
-    return text.lower().endswith(QUOTE_FILES)
-
-
-def _ends_as_a_file(text: str) -> bool:
-    return text.lower().endswith((".json", ".toml", ".csv", ".xlsx", ".txt", ".parquet", ".jsonl", ".ndjson", ".gz"))
-
-
-def _file_of_months(text: str) -> bool:
-    return text.lower().endswith(".csv")
+def _ending(*endings: str) -> Callable[[str], bool]:
+    """Return what tells whether a text ends as a file does."""
+    return lambda text: text.lower().endswith(endings)
 
 
 _AMOUNT = ("string", "number")  # of kinds that are numbers, or written with a unit
@@ -119,6 +120,7 @@ def whole(lowest: int = 1, highest: int = 1_000_000, metavar: str = "N") -> Kind
 
     def read(value: Any, label: str) -> int:
         number_or_text = _number(value, label)
+        # text that is no plain number may be a count with a unit, such as 8k
         try:
             number = as_number(number_or_text)
         except ValueError:
@@ -139,6 +141,7 @@ def share(highest: float = 1.0, lowest: float = 0.0) -> Kind:
 
     def read(value: Any, label: str) -> float:
         number_or_text = _number(value, label)
+        # the usual span has the reader that knows the slips of percent and share
         if (lowest, highest) == (0.0, 1.0):
             return parse_fraction(number_or_text, label)
         text = str(number_or_text).strip()
@@ -170,27 +173,22 @@ def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kin
     """Numbers within bounds that may be zero, written 35k, $35k or 2,000."""
 
     def read(value: Any, label: str) -> float:
-        number_or_text = _number(value, label)
-        text = (
-            without_commas(number_or_text.strip().lstrip("$"), label)
-            if isinstance(number_or_text, str)
-            else number_or_text
-        )
+        entry = _number(value, label)
+        if isinstance(entry, str):
+            entry = without_commas(entry.strip().lstrip("$"), label)
         try:
-            number = as_number(text)
+            number = as_number(entry)
         except ValueError:
-            number = parse_count(text, label)
+            number = parse_count(entry, label)
         if not lowest <= number <= highest:
-            raise UsageError(
-                f"{label}: {shown(value)} lies outside {lowest:{',.0f' if lowest == int(lowest) else 'g'}} to"
-                f" {highest:,.0f}."
-            )
+            low = f"{lowest:,.0f}" if lowest == int(lowest) else f"{lowest:g}"
+            raise UsageError(f"{label}: {shown(value)} lies outside {low} to {highest:,.0f}.")
         return no_slip(number, value, label)
 
     return Kind(read, _AMOUNT, metavar)
 
 
-CLOSED_WORDS: set[str] = set()  # that some argument takes
+CLOSED_WORDS: set[str] = set()  # that some argument takes; sentences for Python put them in quotation marks
 
 
 def one_of(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
@@ -206,15 +204,17 @@ def one_of(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
         return choice
 
     CLOSED_WORDS.update(choices)
+    # a help line has room for four words; a longer list stands in the docs and in completion
     return Kind(read, ("string",), "|".join(choices) if len(choices) < 5 else "NAME", choices)
 
 
-def one_of_or_own(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
+def _one_of_or_own(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
     """One word of a list, or a name of one's own, which the engine resolves: small letters, digits, hyphens."""
     closed = one_of(*choices, old=old)
 
     def read(value: Any, label: str) -> str:
         word = _word(value)
+        # a word of a former version has the form of a name, and means what it is called now
         return word if OWN_NAME.fullmatch(word) and word not in (old or {}) else str(closed.read(value, label))
 
     return closed._replace(read=read, open=True)
@@ -237,7 +237,8 @@ def _bounded(text: str, label: str) -> str:
     """Return a name or a path that is not longer than any can be, and holds no NUL."""
     if "\0" in text:
         raise UsageError(f"{label}: {shown(text)} contains a NUL character, which names and paths cannot.")
-    if len(text) > SHORT and len(text) > (most := limit("limit_name_characters")):
+    # the limit, which may be set in the environment, is looked up only where a name may exceed it
+    if len(text) > _SHORT and len(text) > (most := limit("limit_name_characters")):
         raise UsageError(f"{label}: {shown(text)}; a name or a path has at most {most:,.0f} characters.")
     return text
 
@@ -245,8 +246,9 @@ def _bounded(text: str, label: str) -> str:
 def _word(value: Any) -> str:
     """Return a value as a word in small letters; of what has no text of its own, how an error shows it."""
     try:
+        # a subclass of str, such as a member of an enumeration, may print itself otherwise than it reads
         return (str.__str__(value) if isinstance(value, str) else str(value)).strip().lower()
-    except Exception:
+    except Exception:  # a stranger's object, whose own text may fail in any way
         return shown(value)
 
 
@@ -259,6 +261,7 @@ def is_missing(value: Any) -> bool:
     >>> import numpy, pandas
     >>> [is_missing(value) for value in (None, pandas.NA, pandas.NaT, numpy.ma.masked, 0, "", [])]
     [True, True, True, True, False, False, False]
+    # by the type's name: to compare with their values would import pandas
     """
     return value is None or type(value).__name__ in _MISSING
 
@@ -269,6 +272,7 @@ def unpacked(value: Any) -> Any:
         return str.__str__(value)
     if not hasattr(value, "item") or getattr(value, "ndim", False):
         return value
+    # a moment of NumPy counts in any unit, and .item() of nanoseconds would be an integer
     is_day = getattr(getattr(value, "dtype", None), "kind", "") == "M"
     return (value.astype("datetime64[D]") if is_day else value).item()
 
@@ -279,10 +283,11 @@ def _number(value: Any, label: str) -> str | float:
     if not isinstance(number, (str, int, float)) and hasattr(number, "as_integer_ratio"):  # a Decimal, a Fraction
         with suppress(ArithmeticError, TypeError, ValueError):  # a class has its numbers' methods, and is none
             number = float(number)
+    # float() reads digits of other scripts too; here they are more likely a slip of the keyboard
     strange = isinstance(number, str) and any(sign.isdigit() and not sign.isascii() for sign in number)
     if isinstance(number, bool) or not isinstance(number, (str, int, float)) or strange:
         raise UsageError(f"{label}: cannot read {shown(value)}. Write a number.")
-    if isinstance(number, int) and abs(number) > LARGEST_INTEGER:
+    if isinstance(number, int) and abs(number) > _LARGEST_INTEGER:
         raise UsageError(f"{label}: an integer of hundreds of digits is too large.")
     return number
 
@@ -302,12 +307,12 @@ def _usd_per_gpu_hour(value: Any, label: str) -> float:
     2.35
     """
     price = _usd(value, label)
-    low, high = RENT_SPAN
+    low, high = _RENT_SPAN
     if not low <= price <= high:
-        meant = " A size such as 8b is a model's: --model." if price > 1e6 else ""
+        slip = " A size such as 8b is a model's: --model." if price > 1e6 else ""
         raise UsageError(
             f"{label}: {shown(value)} is {price:,.6g} USD per GPU-hour; a price lies between {low:g} and {high:,.0f}."
-            f"{meant} Write a price such as 2.35."
+            f"{slip} Write a price such as 2.35."
         )
     return price
 
@@ -323,6 +328,7 @@ def _timed(units: Mapping[str, float], forms: str, noun: str, least: float, most
 
     def read(value: Any, label: str) -> float:
         text = str(_number(value, label)).strip().lower()
+        # the first unit that fits: those that end like another, as ms and min do like s, stand before it
         ending = next((end for end in units if text.endswith(end)), "")
         try:
             number = as_number(text.removesuffix(ending)) * units.get(ending, 1.0)
@@ -351,6 +357,7 @@ _YEARS = (1900, 2199)  # that a day may lie in: months and quarters are counted 
 def _date(value: Any, label: str) -> str:
     moment = unpacked(value)
     try:
+        # a date's text is cut so that a moment of pandas or Python counts by its day
         text = moment.isoformat()[:10] if isinstance(moment, date) else moment.strip()
         day = date.fromisoformat(text)
     except (AttributeError, TypeError, ValueError):
@@ -363,8 +370,9 @@ def _date(value: Any, label: str) -> str:
 def _deadline(value: Any, label: str) -> float | date | None:
     """Read a duration in days, a day, or none; the day is counted from the day of the prices."""
     if isinstance(value, str) and value.strip().lower() == "none":
-        return None
+        return None  # an engine takes it for no limit; a value left out would mean the default
     value = unpacked(value)
+    # 2026-11-20 is a day; 20260 or 30d is a duration
     is_day = isinstance(value, str) and value.strip()[4:5] == "-" and value.strip()[:4].isdigit()
     if is_day or isinstance(value, date):
         return date.fromisoformat(_date(value, label))
@@ -378,6 +386,7 @@ def _weeks(value: Any, label: str) -> float:
     (36.0, 2.0, 0.0)
     """
     text = str(_number(value, label)).strip()
+    # zero weeks are no wait, while a duration elsewhere must be positive
     if re.fullmatch(r"0+(\.0*)?\s*(h|d|w|mo|y)", text.lower()):
         return 0.0
     if text[-1:].isalpha():
@@ -387,11 +396,10 @@ def _weeks(value: Any, label: str) -> float:
 
 def _purchase_options(value: Any, label: str) -> str:
     """Read purchase options: one, several in a text with commas, or a list."""
-    read_option = one_of(*OPTIONS).read
+    option = one_of(*OPTIONS)
     text = ",".join(map(_word, value)) if isinstance(value, (list, tuple)) else _word(value)
-    return ",".join(
-        str(read_option(word.strip().replace(" ", "_"), label)) for word in text.replace("-", "_").split(",")
-    )
+    words = text.replace("-", "_").split(",")  # on-demand, on demand and on_demand are one
+    return ",".join(str(option.read(word.strip().replace(" ", "_"), label)) for word in words)
 
 
 def _flag(value: Any, label: str) -> bool:
@@ -403,12 +411,15 @@ def _flag(value: Any, label: str) -> bool:
 
 def _table(value: Any, label: str) -> dict[str, Any]:
     """Read values by name, each name once: a table, or texts NAME=VALUE."""
-    pairs = [(str(key), entry) for key, entry in value.items()] if isinstance(value, Mapping) else []
-    for text in [] if isinstance(value, Mapping) else _texts(value, label):
-        key, sign, entry = text.partition("=")
-        if not sign:
-            raise UsageError(f"{label}: {shown(text)} is not NAME=VALUE. Write NAME=VALUE.")
-        pairs.append((key.strip(), entry.strip()))
+    if isinstance(value, Mapping):
+        pairs = [(str(key), entry) for key, entry in value.items()]
+    else:
+        pairs = []
+        for text in _texts(value, label):
+            key, sign, entry = text.partition("=")
+            if not sign:
+                raise UsageError(f"{label}: {shown(text)} is not NAME=VALUE. Write NAME=VALUE.")
+            pairs.append((key.strip(), entry.strip()))
     if nameless := [entry for key, entry in pairs if not key.strip()]:
         raise UsageError(f"{label}: the value {shown(nameless[0])} has no name. Write NAME=VALUE.")
     return once(pairs, label)
@@ -434,7 +445,7 @@ def _quotes(value: Any, label: str) -> dict[str, Any]:
     """Read quotes by name, or texts NAME=TERMS; the name of a file of quotes stands alone."""
     if isinstance(value, str) or not isinstance(value, Mapping):
         texts = _texts(value, label)
-        files = [text for text in texts if text.lower().endswith(QUOTE_FILES)]
+        files = [text for text in texts if text.lower().endswith(_QUOTE_FILES)]
         terms = [text for text in texts if text not in files]
         return {**dict.fromkeys(files, ""), **_table(terms, label)}
     return {str(key): entry for key, entry in value.items()}
@@ -450,14 +461,13 @@ def _rents(value: Any, label: str) -> dict[str, Any]:
         return _quotes(value, label)
     rents: dict[str, Any] = {}
     for entry in value if isinstance(value, (list, tuple)) else [value]:
-        quote = isinstance(entry, Mapping) or (
-            isinstance(entry, str) and ("=" in entry or entry.lower().endswith(QUOTE_FILES))
+        is_quote = isinstance(entry, Mapping) or (
+            isinstance(entry, str) and ("=" in entry or entry.lower().endswith(_QUOTE_FILES))
         )
-        read = _quotes(entry, label) if quote else {"": _usd_per_gpu_hour(entry, label)}
-        if twice := set(read) & set(rents):
-            raise UsageError(
-                f"{label}: {next(iter(twice)) or 'a price without a name'} is given twice. Name each quote once."
-            )
+        read = _quotes(entry, label) if is_quote else {"": _usd_per_gpu_hour(entry, label)}
+        for name in read:
+            if name in rents:
+                raise UsageError(f"{label}: {name or 'a price without a name'} is given twice. Name each quote once.")
         rents |= read
     return rents
 
@@ -488,6 +498,7 @@ def _plan(value: Any, label: str) -> Any:
 def _demand(value: Any, label: str) -> Any:
     """Read the name of a file; GPUs by month stay as they are until the plan reads them."""
     several = hasattr(value, "__len__") and not isinstance(value, (str, bytes, set, Mapping))
+    # a generator is used up by the first reader, and a plan reads its demand more than once
     if hasattr(value, "__next__"):
         raise UsageError(f"{label}: found {shown(value)}; give a list of numbers, or the name of a file.")
     return value if several else FILE.read(value, label)
@@ -537,6 +548,7 @@ class Span(NamedTuple):
         return middle, self.low, self.high
 
 
+# A low end with the unit that may stand between, a dash or "to", and a high end with its unit.
 _SPAN = re.compile(
     r"(?P<low>[\d.,]*\d)\s*(?P<unit>[a-zA-Z%/]*)\s*(?:-|–|\.\.|\bto\b)\s*(?P<high>[\d.,]*\d\s*(?P<last>[a-zA-Z%/]*))"
 )
@@ -551,7 +563,7 @@ def ranged(kind: Kind) -> Kind:
 
     def read(value: Any, label: str) -> Any:
         match = _SPAN.fullmatch(value.strip()) if isinstance(value, str) else None
-        if match is None or match["unit"].lower() == "e":
+        if match is None or match["unit"].lower() == "e":  # 1e-3 is a number
             return kind.read(value, label)
         low = kind.read(match["low"] + (match["unit"] or match["last"]), label)
         high = kind.read(match["high"], label)
@@ -571,9 +583,10 @@ def _amount_of_bytes(
 ) -> float:
     """Read a positive number of bytes; a number without a unit counts in `unit`."""
     most = count(_LARGEST_BYTES).read
+    # without a letter, but for the e of 1e12, it is a number of `unit`
     if not isinstance(value, str) or not re.search("[a-df-z]", value, re.IGNORECASE):
         return float(most(count().read(value, label) * unit, label))
-    plain = re.fullmatch(r"([0-9][0-9.,_]*)\s*b(?:ytes?)?", value.strip(), re.IGNORECASE)  # not a billion
+    plain = re.fullmatch(r"([0-9][0-9.,_]*)\s*b(?:ytes?)?", value.strip(), re.IGNORECASE)  # b: bytes, not billions
     return float(most(plain[1] if plain else parse_bytes(value, label, forms), label))
 
 
@@ -633,6 +646,7 @@ def numbers(value: Any) -> "NDArray[np.float64]":
 
     if isinstance(value, np.ma.MaskedArray):  # what is masked is not known, whatever stands below
         value = np.ma.filled(value.astype(np.float64), np.nan)
+    # a list is looked at entry by entry: NumPy would make True a 1 before it could be seen
     if isinstance(value, (list, tuple)):
         value = [np.nan if is_missing(entry) else entry for entry in value]
         types = set(map(type, value))
@@ -644,16 +658,10 @@ def numbers(value: Any) -> "NDArray[np.float64]":
     return np.asarray(value, dtype=np.float64)
 
 
-QUOTE_FILES = (".csv", ".xlsx")
-SHORT = 256  # characters of a name that needs no look at its limit
-LARGEST_INTEGER = 10**300  # what a double holds, with room
-LARGEST_NUMBER = 1e15  # USD, GPUs or hours: beyond it a sum loses its cents
-LARGEST_LENGTH = 16_777_216  # tokens of a sequence
 RUN_TOKENS = count(1e17, 1, "Write a count such as 100b or 15t.", "TOKENS")
-RENT_SPAN = (0.001, 2000.0)  # USD per GPU-hour: below the cheapest card of a marketplace, and what any table may hold
 USD = Kind(_usd, _AMOUNT, "USD")
 USD_PER_GPU_HOUR = Kind(_usd_per_gpu_hour, _AMOUNT, "USD")
-DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), _AMOUNT, "DURATION")
+DAYS = Kind(lambda value, label: parse_days(_number(value, label), label), _AMOUNT, "DURATION")
 _TIME = _timed({"ms": 1e-3, "min": 60.0, "s": 1.0}, "seconds, such as 2.5 or 900ms", "time", SMALLEST, 1e7)
 SECONDS = Kind(_TIME, _AMOUNT, "SECONDS")
 MILLISECONDS = Kind(
@@ -668,10 +676,12 @@ DATE = Kind(_date, ("string",), "DATE")
 DEADLINE = Kind(_deadline, _AMOUNT, "DURATION|DATE")
 OPTION = Kind(_purchase_options, ("string", "array"), "NAME", names="options")
 FLAG = Kind(_flag, ("boolean",), "")
-QUOTES = Kind(_quotes, ("object",), "NAME=TERMS|FILE", file=_file_of_quotes)
-RENTS = Kind(_rents, ("string", "number", "array", "object"), "USD|NAME=TERMS|FILE", file=_file_of_quotes)
+QUOTES = Kind(_quotes, ("object",), "NAME=TERMS|FILE", file=_ending(*_QUOTE_FILES))
+RENTS = Kind(
+    _rents, ("string", "number", "array", "object"), "USD|NAME=TERMS|FILE", file=_ending(*_QUOTE_FILES)
+)  # a price, quotes, or both
 TABLE = Kind(_table, ("object",), "NAME=VALUE")
-INPUTS = Kind(lambda value, what: _table(value, what), ("object",), "NAME=VALUE")  # of a plan, files among them
+INPUTS = Kind(lambda value, label: _table(value, label), ("object",), "NAME=VALUE")  # of a plan, files among them
 PLAN = Kind(_plan, ("string", "object"), "FILE", file=_any_text)
 LENGTH = Kind(_length, _AMOUNT, "TOKENS", file=_no_plain_word)
 DEMAND = Kind(_demand, ("string", "array"), "FILE", file=_any_text)
@@ -681,14 +691,16 @@ GPU = named(names="accelerators", example="h100-sxm or h100")
 SYSTEM = named(names="systems", example="p5.48xlarge")
 PROVIDER = named(names="providers", example="lambda")
 REGION = named(names="regions", example="us-east-1")
-STACK = one_of_or_own("typical", *CLASSES[:-1], old={"unknown": "typical"})
+STACK = _one_of_or_own("typical", *CLASSES[:-1], old={"unknown": "typical"})
 FILE = named("FILE")._replace(file=_any_text)
 WORD_OR_FILE = named("NAME|FILE")._replace(file=_no_plain_word)
-USE_PATH = named("PATH")._replace(file=_file_of_months)
-SAVED_PLAN = PLAN._replace(file=_ends_as_a_file)  # or the name of a part
+USE_PATH = named("PATH")._replace(file=_ending(".csv"))  # a table of months
+SAVED_PLAN = PLAN._replace(  # or the name of a part
+    file=_ending(".json", ".toml", ".csv", ".xlsx", ".txt", ".parquet", ".jsonl", ".ndjson", ".gz")
+)
 ANSWER = Kind(_answer, ("string", "object"), "FILE", file=_any_text)
 MODELS, GPUS = several(MODEL), several(GPU)
 ANY_GPU, ANY_PROVIDER, ANY_REGION = any_of(GPU), any_of(PROVIDER), any_of(REGION)
-DATASET = Kind(lambda value, what: _checked(value, what, dataset_of), _AMOUNT, "BYTES[/token|/sample]")
-DECODE = Kind(lambda value, what: _checked(value, what, decode_of), _AMOUNT, "MB/s|SAMPLES")
+DATASET = Kind(lambda value, label: _checked(value, label, dataset_of), _AMOUNT, "BYTES[/token|/sample]")
+DECODE = Kind(lambda value, label: _checked(value, label, decode_of), _AMOUNT, "MB/s|SAMPLES")
 GB_PER_S = Kind(_gb_per_s, _AMOUNT, "GB/s")

@@ -1,3 +1,4 @@
+# s/Reading what was given: /Reading the arguments of a question: /
 """Reading what was given: unknown names, values that cannot be, arguments that say the same twice."""
 
 from collections.abc import Callable, Mapping, Sequence
@@ -5,7 +6,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from gpucost.arguments.kinds import RENTS, is_missing, unpacked
-from gpucost.arguments.signature import COLUMNS, Argument, Condition, Needs, Question
+from gpucost.arguments.signature import COLUMNS, Argument, Condition, Question
 from gpucost.errors import ContradictionError, UsageError, nearest
 from gpucost.limits import limit
 
@@ -63,11 +64,13 @@ def read_stated(question: Question, /, **stated: Any) -> dict[str, Any]:
 
 def _is_stated(argument: Argument, value: Any) -> bool:
     """Tell whether something else than the default was given."""
+    # a column never equals its default: NumPy would compare it entry by entry
     return not is_missing(value) and (argument.default is None or is_column(value) or value != argument.default)
 
 
 def _refuse_twice(question: Question, stated: Mapping[str, Any]) -> None:
     """Refuse arguments that say the same thing."""
+    # many questions have none, and a sweep reads the arguments of each of its cases
     if not question.exclusive:
         return
     names_stated = {argument.name for argument in question.arguments if _is_stated(argument, stated.get(argument.name))}
@@ -79,8 +82,8 @@ def _refuse_twice(question: Question, stated: Mapping[str, Any]) -> None:
 
 def refuse_twice_in_every_case(question: Question, values: Mapping[str, Sequence[Any]]) -> None:
     """Refuse arguments that say the same thing in every combination of the values that they take."""
-    taken = ((argument, values[argument.name]) for argument in question.arguments if argument.name in values)
-    always = {one.name: axis[0] for one, axis in taken if all(_is_stated(one, value) for value in axis)}
+    axes = ((argument, values[argument.name]) for argument in question.arguments if argument.name in values)
+    always = {argument.name: axis[0] for argument, axis in axes if all(_is_stated(argument, value) for value in axis)}
     _refuse_twice(question, always)
 
 
@@ -95,6 +98,7 @@ def refuse_idle(question: Question, stated: Mapping[str, Any], values: Mapping[s
             return False
         if by_name[name].kind is RENTS and "" not in values[name]:  # quotes alone: a price may be looked up beside them
             return False
+        # compared as read: "8k" is not ignored where 8192 is the default
         default = by_name[name].default
         return is_column(stated[name]) or default is None or values[name] != value_of(by_name[name], default)
 
@@ -107,15 +111,12 @@ def refuse_idle(question: Question, stated: Mapping[str, Any], values: Mapping[s
         for name in need.names:
             if is_stated(name) and not any(map(met, need.one_of)):
                 flag = flag_of(f"no_{name}" if by_name[name].default is True else name)
-                raise ContradictionError(f"{flag}: only {need.words or _in_words(need)}.", [name])
-
-
-def _in_words(need: Needs) -> str:
-    """Say what an argument needs, as a command writes it."""
-    clauses = []
-    for name, must_hold, choices in need.one_of:
-        clauses.append(f"{'with' if must_hold else 'without'} {flag_of(name)} {' or '.join(choices)}".rstrip())
-    return " or ".join(clauses)
+                # the conditions as a command writes them, where no sentence says them better
+                condition_text = need.words or " or ".join(
+                    f"{'with' if must_hold else 'without'} {flag_of(other)} {' or '.join(choices)}".rstrip()
+                    for other, must_hold, choices in need.one_of
+                )
+                raise ContradictionError(f"{flag}: only {condition_text}.", [name])
 
 
 def giving_way(ask: Callable[[dict[str, Any]], T], stated: dict[str, Any], quiet: Callable[[str], bool]) -> T:
@@ -125,6 +126,7 @@ def giving_way(ask: Callable[[dict[str, Any]], T], stated: dict[str, Any], quiet
             return ask(stated)
         except ContradictionError as error:
             aside = [name for name in error.names if name in stated and quiet(name)]
+            # two that contradict each other, neither said here: which of them is meant, only the person knows
             if not aside or 1 < len(error.names) == len(aside):
                 raise
             stated = {name: value for name, value in stated.items() if name not in aside}
@@ -133,6 +135,7 @@ def giving_way(ask: Callable[[dict[str, Any]], T], stated: dict[str, Any], quiet
 def value_of(argument: Argument, value: Any, called: str = "") -> Any:
     """Read one value; a column of values is left to the engine, which marks the cases that cannot be."""
     if not (argument.column and is_column(value)):
+        # a value of NumPy reads like Python's own
         return argument.kind.read(unpacked(value), called or flag_of(argument.name))
     most = limit("limit_sweep_values")
     with suppress(OverflowError):  # of a range that is longer than any list

@@ -47,7 +47,7 @@ COLUMN, PLACE, LIBRARY_ONLY = Detail(column=True), Detail(place=True), Detail(li
 class Group(dict[str, Any]):
     """Arguments that several functions take together, by name: such a parameter gets them as a dictionary."""
 
-    __hash__ = object.__hash__  # type: ignore[assignment]
+    __hash__ = object.__hash__  # type: ignore[assignment] # typing keeps annotations in a cache by their hash
 
 
 def shared(function: Callable[..., Any]) -> tuple[str, Mapping[str, Any]]:
@@ -61,9 +61,11 @@ def shared(function: Callable[..., Any]) -> tuple[str, Mapping[str, Any]]:
     >>> shared(ask)[0], list(shared(ask)[1])
     ('filters', ['budget'])
     """
+    # read from the code object, here and below: inspect.signature is slow, and every start declares all questions
     code = function.__code__
     if not code.co_flags & CO_VARKEYWORDS:
         return "", {}
+    # parameters by place and by name come first among the variables, then *args, then **kwargs
     name = code.co_varnames[code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & CO_VARARGS)]
     declared = next(iter(getattr(function.__annotations__.get(name), "__args__", ())), None)
     return name, getattr(declared, "__annotations__", {})
@@ -136,7 +138,9 @@ class Question(NamedTuple):
 
 def question_of(function: Callable[..., Any], exclusive: Sequence[str], rules: Sequence[Needs]) -> Question:
     """Return what a function asks: its arguments from its signature, its help and examples from its docstring."""
+    # the first paragraph says what the function returns; a command's help says what it is for
     _, *paragraphs = (" ".join(part.split()) for part in (function.__doc__ or "").split("\n\n"))
+    # one paragraph may hold several examples, each after its own "$ gpucost "
     examples = [line.strip() for part in paragraphs if part.startswith("$ ") for line in part.split("$ gpucost ")]
     help_text = "\n\n".join(part for part in paragraphs if part and not part.startswith("$ "))
     places = function.__code__.co_argcount
@@ -162,24 +166,23 @@ def arguments_of(function: Callable[..., Any]) -> tuple[Argument, ...]:
     >>> arguments_of(ask)[0][:3]
     ('budget', USD, 'Most to spend.')
     """
+    # the arguments are those of the function as it was written, not of a wrapper
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    defaults = dict(
-        zip(names[code.co_argcount - len(function.__defaults__ or ()) :], function.__defaults__ or (), strict=False)
-    )
+    # the defaults belong to the last of the parameters by place
+    first_with_default = code.co_argcount - len(function.__defaults__ or ())
+    defaults = dict(zip(names[first_with_default:], function.__defaults__ or (), strict=False))
     defaults |= function.__kwdefaults__ or {}
-    own = tuple(
+    arguments = [
         argument
         for name in names
         for argument in _declared(name, function.__annotations__.get(name), defaults.get(name), name not in defaults)
-    )
-    return own + tuple(
-        argument
-        for name, declared in shared(function)[1].items()
-        for argument in _declared(name, declared, _no_default(declared), False)
-    )
+    ]
+    for name, declared in shared(function)[1].items():
+        arguments += _declared(name, declared, _no_default(declared), False)
+    return tuple(arguments)
 
 
 def _no_default(declared: Any) -> bool | None:
@@ -212,10 +215,12 @@ def _declared(name: str, annotation: Any, default: Any, required: bool) -> Itera
 def _metadata(annotation: Any) -> Iterator[Any]:
     """Yield what annotations hold beside the type, the inner ones first."""
     metadata = getattr(annotation, "__metadata__", None)
+    # of annotations laid over each other the outer speaks last, so the inner is read first
     if metadata is not None:
         yield from _metadata(annotation.__origin__)
         yield from metadata
         return
+    # X | None: what is declared stands inside the union
     for inner in getattr(annotation, "__args__", ()):
         if hasattr(inner, "__metadata__"):
             yield from _metadata(inner)
@@ -227,11 +232,14 @@ def described(question: Question) -> str:
     names = {argument.name for argument in question.arguments}
     lines = ["    Parameters", "    ----------"]
     for argument in question.arguments:
-        kind, choices = argument.kind, argument.kind.choices
-        what = f"{{{', '.join(choices)}}}" if choices else kind.metavar
+        choices = argument.kind.choices
+        values = f"{{{', '.join(choices)}}}" if choices else argument.kind.metavar
         default = argument.usual or ("" if argument.default is None else f"{argument.default}")
-        usual = "" if argument.required else f", default {default}" if default else ", optional"
-        lines += [f"    {argument.name} : {what}{usual}", f"        {python_names(argument.help, names)}"]
+        usual = f", default {default}" if default else ", optional"
+        lines += [
+            f"    {argument.name} : {values}{'' if argument.required else usual}",
+            f"        {python_names(argument.help, names)}",
+        ]
     lines += [
         "    catalog : Catalog, optional",
         "        One that is already open; else one is opened for the days asked for.",
@@ -239,6 +247,7 @@ def described(question: Question) -> str:
     return "\n\n".join([first, *paragraphs, "\n".join(lines) + "\n    "])
 
 
+# An option, and after "=" or a space its value: a text in quotation marks, or what goes on until the sentence does.
 _NAMED = re.compile(r"--([a-z][a-z0-9-]*[a-z0-9])(?:([= ])('[^']*'|[^\s;:()]*[^\s,;:().!?]))?")
 _NUMBER = re.compile(r"-?\d+(,\d{3})*(\.\d+)?")
 
@@ -257,8 +266,10 @@ def python_names(sentence: str, names: Collection[str]) -> str:
     def renamed(option: re.Match[str]) -> str:
         name, between, value = option[1].replace("-", "_"), option[2] or "", option[3] or ""
         if name not in names:
+            # a name that Python does not take, such as --quiet, stays as the command has it
             return option[0]
         key, entry, inner = value.partition("=")
+        # a value, not the next word of the sentence: --gpu=h100, --pool h100=8, 'a text', NAME, a word of a closed list
         stated = between == "=" or entry or value[:1] == "'" or value[:1].isupper() or value in CLOSED_WORDS
         if not (stated or any(map(str.isdigit, value))):
             return f"{name}={between}{value}"  # the sentence goes on
@@ -305,7 +316,7 @@ def _plain(annotation: Any) -> Any:
     inner = getattr(annotation, "__args__", ())
     if not any(hasattr(part, "__metadata__") for part in inner):
         return annotation
-    return Union[tuple(map(_plain, inner))]  # noqa: UP007 # of as many types as there are
+    return Union[tuple(map(_plain, inner))]  # noqa: UP007 # of as many types as there are: `|` joins two
 
 
 def by_field(question: Question, values: Mapping[str, Any]) -> dict[str, Any]:

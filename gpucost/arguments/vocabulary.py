@@ -46,6 +46,7 @@ from gpucost.words import DISPATCHERS, METHODS, OFFLOADS, PRECISIONS, RANKS
 if TYPE_CHECKING:
     from gpucost.types import Architecture
 
+# The model, and what its offers are chosen by.
 Model = Annotated[
     str | PathLike[str], MODEL, "Preset, size such as 8b, or path to a config.json.", detail(example="8b")
 ]
@@ -74,10 +75,10 @@ MaxAge = Annotated[
 StrictPrices = Annotated[
     bool, FLAG, "Leave out prices that are old for their kind (spot 7 days, marketplaces 30, lists 180)."
 ]
-ExcludeProvider = Annotated[
+_ExcludeProvider = Annotated[
     str | Sequence[str], ANY_PROVIDER, "Leave this seller out; a list takes commas.", detail(example="vast")
 ]
-ProviderClass = Annotated[
+_ProviderClass = Annotated[
     str,
     one_of("hyperscaler", "cloud", "marketplace", "serverless"),
     "Only sellers of this kind.",
@@ -89,17 +90,17 @@ Fabric = Annotated[
     "Only machines joined by a network or link of this name, such as infiniband, efa, nvlink.",
     detail(example="infiniband"),
 ]
-MinConfidence = Annotated[
+_MinConfidence = Annotated[
     str, one_of("low", "medium", "high"), "Leave out prices with a lower confidence.", detail(example="medium")
 ]
-MaxGpus = Annotated[str | int, whole(), "Use at most this many accelerators.", detail(example=64)]
-RankBy = Annotated[
+_MaxGpus = Annotated[str | int, whole(), "Use at most this many accelerators.", detail(example=64)]
+_RankBy = Annotated[
     str,
     one_of(*RANKS),
     "Order offers by the budget that nine of ten such orders need, the expected cost, the cost at the quote, or time.",
     detail(usual="budget"),
 ]
-UsdPerGpuHour = Annotated[
+_UsdPerGpuHour = Annotated[
     str | float,
     USD_PER_GPU_HOUR,
     "A price of your own for an accelerator-hour of --gpu, whoever sells it.",
@@ -110,6 +111,7 @@ KnownAsOf = Annotated[str | date, DATE, "Ignore prices recorded after this day."
 Top = Annotated[str | int, whole(0), "Number of options to show; 0 shows all."]
 Gpus = Annotated[str | int, whole(), "Use exactly this many accelerators.", detail(example=64)]
 Count = Annotated[str | int, whole(), "Number of GPUs."]
+# How long and how large a training run is, and how its weights are trained.
 Tokens = Annotated[str | float, RUN_TOKENS, "Tokens per epoch, such as 100b.", detail(example="100b")]
 SequenceTokens = Annotated[
     str | int,
@@ -135,6 +137,7 @@ Precision = Annotated[
     "Precision of the matrix products.",
     detail(usual="bf16, or fp16 on chips without it", example="bf16"),
 ]
+# What a service, or a cluster that is owned, has to do, and how fast.
 HoursPerMonth = Annotated[
     str | float,
     count(
@@ -172,6 +175,7 @@ Tpot = Annotated[
     "Maximum time per output token, e.g. 30ms, or none.",
     detail(usual="50ms", example="30ms", field="tpot_ms"),
 ]
+# How a model is served.
 WeightFormat = Annotated[
     str,
     one_of("auto", "bf16", "fp16", "fp8", "int8", "w8a16", "nvfp4", "mxfp4", "int4", "gguf"),
@@ -207,6 +211,7 @@ Engine = Annotated[
     ),
     "Serving engine.",
 ]
+# Speeds that a person measured in place of the predicted ones, and the software that decides the latter.
 Mfu = Annotated[
     str | float,
     positive_share(100),
@@ -226,6 +231,7 @@ Software = Annotated[str, STACK, "Training software stack."]
 SoftwareYear = Annotated[
     str | float, plain(2012, 2100, metavar="YEAR"), "Year of the software, such as 2024.5.", detail(example=2024.5)
 ]
+# Owning instead of renting.
 Rent = Annotated[
     str | float,
     USD_PER_GPU_HOUR,
@@ -253,6 +259,7 @@ PlanSource = Annotated[
 Inputs = Annotated[
     Mapping[str, Any], INPUTS, "Set any input of the plan; may be repeated.", detail(example={"pue_ratio": 1.2})
 ]
+# How the work is laid out over the accelerators.
 Sharding = Annotated[str | int, whole(0, 3), "0 none, 1 optimizer, 2 and gradients, 3 and weights (FSDP)."]
 MicroBatch = Annotated[str | int, whole(), "Sequences per GPU per micro-step."]
 System = Annotated[str, SYSTEM, "Node type and network.", detail(usual="the usual one of the accelerator")]
@@ -276,9 +283,11 @@ TrainedModel = Annotated[
     detail(example="8b"),
 ]
 Links = Annotated[str, one_of("own", "pcie"), "Links between the GPUs of a node: their own, or PCIe only."]
+# Parts of an answer or of a plan.
 Side = Annotated[str, one_of("own", "rent"), "Side of a saved tco.", detail(usual="the cheaper", example="own")]
 Rank = Annotated[str | int, whole(), "Rank of the option in a saved answer."]
 Start = Annotated[str | date, DATE, "Start day of the plan.", detail(usual="the invoice's first", example="2026-11-01")]
+# What a person measured of a service.
 OwnOutputTokensPerS = Annotated[
     str | float,
     count(1e9),
@@ -293,6 +302,7 @@ OwnTpot = Annotated[
 ]
 OwnConcurrency = Annotated[str | int, whole(), "Concurrent requests when own_tpot was measured.", detail(example=64)]
 ReplicaGpus = Annotated[str | int, whole(1, 4096), "Accelerators per replica.", detail(usual="searched", example=4)]
+# How data reach the accelerators.
 Dataset = Annotated[
     str | float,
     DATASET,
@@ -309,6 +319,7 @@ StorageBandwidth = Annotated[
     "Storage bandwidth for the whole run, such as 10GB/s.",
     detail(example="10GB/s", field="storage_gb_per_s"),
 ]
+# Degrees of the layout.
 TensorParallel = Annotated[str | int, whole(), "Tensor-parallel degree."]
 PipelineParallel = Annotated[str | int, whole(), "Pipeline stages."]
 ContextParallel = Annotated[str | int, whole(), "Context-parallel degree."]
@@ -356,13 +367,13 @@ RelationArguments = Annotated[dict[str, Any], RELATION_ARGUMENTS]
 class MarketFilters(TypedDict, total=False):
     """What a question that ranks offers leaves out of its market, beside the offers that it is about."""
 
-    exclude_provider: ExcludeProvider | None
-    provider_class: ProviderClass | None
+    exclude_provider: _ExcludeProvider | None
+    provider_class: _ProviderClass | None
     fabric: Fabric | None
-    min_confidence: MinConfidence | None
-    max_gpus: MaxGpus | None
-    rank_by: RankBy
-    usd_per_gpu_hour: UsdPerGpuHour | None
+    min_confidence: _MinConfidence | None
+    max_gpus: _MaxGpus | None
+    rank_by: _RankBy
+    usd_per_gpu_hour: _UsdPerGpuHour | None
 
 
 Years = Annotated[str | float, plain(0.01, 100), "Length of the comparison.", detail(usual="4", example=4)]

@@ -10,6 +10,7 @@ from gpucost.arguments import Question
 
 @cache
 def _question(name: str) -> Question:
+    # the name of a question is that of its function, which `question` decorates
     question: Question = getattr(import_module(QUESTION_MODULES[name]), name).question
     return question
 

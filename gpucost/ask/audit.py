@@ -1,6 +1,6 @@
 """`gpucost.audit(...)`: whether a claim is possible, and what would be true."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,10 +28,9 @@ from gpucost.ask.result import Result
 if TYPE_CHECKING:
     from gpucost.answers.checks import Audit
     from gpucost.catalog import Catalog
-    from gpucost.claims.audit import Check, Claim
 
 
-# figures that are of an accelerator alone
+# Claims about an accelerator alone, without a model.
 FIGURES = (
     "tflops",
     "bandwidth",
@@ -129,6 +128,7 @@ class AuditResult(Result):
 )
 def audit(
     *,
+    # a model, and a run that is claimed of it
     model: v.Model | None = None,
     tokens: Annotated[v.Tokens | None, "Tokens trained on."] = None,
     gpu: Annotated[
@@ -149,11 +149,13 @@ def audit(
     ] = None,
     method: v.Method = "full",
     sequence: v.SequenceTokens | None = None,
+    # its memory
     fits: Annotated[str | None, one_of("training", "serving"), "Claim: the model fits on these accelerators."] = None,
     weights_gb: Annotated[str | float | None, ranged(count(1e12, metavar="GB")), "Claimed size of the weights."] = None,
     training_gb: Annotated[
         str | float | None, ranged(count(1e12, metavar="GB")), "Claimed total memory of training."
     ] = None,
+    # its speed in serving
     tokens_per_s: Annotated[
         str | float | None,
         ranged(count(1e12)),
@@ -163,6 +165,7 @@ def audit(
     batch: Annotated[
         str | int | None, whole(), "Sequences decoded at once, for tokens_per_s.", detail(usual="the most favourable")
     ] = None,
+    # buying against renting
     buy: Annotated[str | float | None, USD, "Claimed price of buying.", detail(field="buy_usd")] = None,
     rent_monthly: Annotated[
         str | float | None, USD, "Claimed rent per month.", detail(field="rent_usd_per_month")
@@ -184,6 +187,7 @@ def audit(
         ranged(count(1e6, metavar="HOURS")),
         "Claimed hours a month of each GPU above which buying is cheaper than renting.",
     ] = None,
+    # the data sheet of an accelerator
     tflops: Annotated[str | float | None, ranged(count(1e12)), "Claimed peak in TFLOP/s."] = None,
     sparse: Annotated[bool, FLAG, "The peak is said to be with sparsity."] = False,
     bandwidth: Annotated[
@@ -204,6 +208,7 @@ def audit(
         detail(field="power_w"),
     ] = None,
     cores: Annotated[str | float | None, count(1e9), "Claimed number of FP32 cores."] = None,
+    # its prices
     rent: Annotated[
         str | float | None, ranged(USD), "Claimed price of a GPU-hour.", detail(field="rent_usd_per_gpu_hour")
     ] = None,
@@ -212,12 +217,14 @@ def audit(
     purchase: Annotated[
         str | float | None, ranged(USD), "Claimed price to buy --gpus accelerators.", detail(field="purchase_usd")
     ] = None,
+    # a collective operation
     all_reduce: Annotated[
         str | float | None, SECONDS, "Claimed time of an all-reduce.", detail(field="all_reduce_s")
     ] = None,
     payload: Annotated[
         str | float | None, count(1e9, metavar="GB"), "What is reduced.", detail(field="payload_gb")
     ] = None,
+    # its speed in training
     train_tokens_per_s: Annotated[
         str | float | None,
         ranged(count(1e12)),
@@ -230,12 +237,14 @@ def audit(
         "Claimed share of the dense peak that training uses.",
         detail(field="mfu_fraction"),
     ] = None,
+    # what it draws
     energy: Annotated[
         str | float | None, ranged(count(1e12, metavar="KWH")), "Claimed energy.", detail(field="energy_kwh")
     ] = None,
     carbon: Annotated[
         str | float | None, count(1e15, metavar="KG"), "Claimed kg of CO2e, of --energy.", detail(field="kgco2e")
     ] = None,
+    # the rate of present values, and the day of the prices
     discount: Annotated[
         str | float, share(), "Annual rate for the present value.", detail(field="discount_fraction")
     ] = "10%",
@@ -301,19 +310,29 @@ def audit(
         known_as_of=known_as_of,
     )
     facts = opened(values, catalog)
+    # the figures of a range are judged together at their middles, their lower and their upper ends
     spans = {name: value for name, value in values.items() if isinstance(value, Span)}
     if not spans:
         return AuditResult(_judged(facts, values))
     points = zip(*(span.points for span in spans.values()), strict=True)
     answers = [_judged(facts, {**values, **dict(zip(spans, point, strict=True))}) for point in points]
-    return AuditResult(_of_range(spans, answers))
+    from gpucost.claims.audit import VERDICTS
+
+    # a claim of a range is as possible as its most favourable point
+    best = min(answers, key=lambda answer: VERDICTS.index(answer["verdict"]))
+    middle, low, high = (answer["verdict"] for answer in answers)
+    ranges = ", ".join(f"{flag_of(name)} {span.low:,.6g} to {span.high:,.6g}" for name, span in spans.items())
+    note = f"Judged as a range, {ranges}: {low} at the low end, {middle} in the middle, {high} at the high end."
+    return AuditResult({**best, "notes": [note, *best["notes"]]})
 
 
 def _judged(facts: "Catalog", values: Mapping[str, Any]) -> "Audit":
     """Judge a claim whose figures are one number each."""
     from gpucost.claims import audit as judge
     from gpucost.claims import make_claim
+    from gpucost.claims.audit import Check, break_even_verdict, prices
     from gpucost.claims.figures import Stated, check_stated
+    from gpucost.workloads.speeds import key_of
 
     fields = by_field(QUESTIONS["audit"], values)
     claim = make_claim(fields)
@@ -324,40 +343,28 @@ def _judged(facts: "Catalog", values: Mapping[str, Any]) -> "Audit":
     figures = Stated(**{name: fields[name] for name in Stated._fields})
     checks = check_stated(figures, claim, facts, notes)
     if values["breakeven_hours"] is not None:
-        checks.append(_break_even(facts, values["breakeven_hours"], claim, values["rent"]))
+        # from how many hours a month buying is cheaper, by what `tco` says: at a dearer rent few, else many
+        accelerator = key_of(facts, claim.gpu).accelerator
+        gpus = claim.gpus or facts.default_system(str(claim.gpu)).gpus
+        known = prices(facts, accelerator, gpus)
+        rent = values["rent"]
+        if rent is None and known is not None:
+            rent = known.typical
+
+        def breakeven_hours(ratio: float) -> float | None:
+            stated = {"gpu": accelerator.id, "gpus": gpus, "draws": 0}  # the risk of owning is not asked for
+            if rent is not None:
+                stated["rent"] = rent * ratio
+            hours: float | None = answered("tco", stated, facts).payload["breakeven"]["hours_per_gpu_month"]
+            return hours
+
+        few, usual, many = map(breakeven_hours, (1 + _RENTS_DIFFER, 1.0, 1 - _RENTS_DIFFER))
+        claimed = values["breakeven_hours"]
+        verdict, reason = break_even_verdict(claimed, few, usual, many)
+        at = "" if rent is None else f" against {rent:.2f} USD a GPU-hour"
+        text = f"{gpus} × {accelerator.id}{at}: {reason}"
+        checks.append(Check("break-even", verdict, claimed, few, usual, many, "hours", text))
     return judge(claim, facts, checks, notes)
 
 
 _RENTS_DIFFER = 0.25  # between sellers of one accelerator, as a claim that names none may mean
-
-
-def _break_even(facts: "Catalog", claimed: float, claim: "Claim", stated_rent: float | None) -> "Check":
-    """Judge from how many hours a month buying is cheaper by what `tco` says: at a dearer rent few, else many."""
-    from gpucost.claims.audit import Check, break_even_verdict, prices
-    from gpucost.workloads.speeds import key_of
-
-    accelerator, gpus = key_of(facts, claim.gpu).accelerator, claim.gpus or facts.default_system(str(claim.gpu)).gpus
-    known = prices(facts, accelerator, gpus)
-    rent = stated_rent if stated_rent is not None else known.typical if known is not None else None
-
-    def hours(ratio: float) -> float | None:
-        asked = {"gpu": accelerator.id, "gpus": gpus, "draws": 0}
-        even = answered("tco", {**asked, **({} if rent is None else {"rent": rent * ratio})}, facts).payload
-        found: float | None = even["breakeven"]["hours_per_gpu_month"]
-        return found
-
-    few, usual, many = (hours(ratio) for ratio in (1 + _RENTS_DIFFER, 1.0, 1 - _RENTS_DIFFER))
-    verdict, reason = break_even_verdict(claimed, few, usual, many)
-    at = "" if rent is None else f" against {rent:.2f} USD a GPU-hour"
-    return Check("break-even", verdict, claimed, few, usual, many, "hours", f"{gpus} × {accelerator.id}{at}: {reason}")
-
-
-def _of_range(spans: "Mapping[str, Span]", answers: "Sequence[Audit]") -> "Audit":
-    """Return the answer of a range: that of its most favourable point, with the verdict of its middle and its ends."""
-    from gpucost.claims.audit import VERDICTS
-
-    best = min(answers, key=lambda answer: VERDICTS.index(answer["verdict"]))
-    middle, low, high = (answer["verdict"] for answer in answers)
-    said = ", ".join(f"{flag_of(name)} {span.low:,.6g} to {span.high:,.6g}" for name, span in spans.items())
-    note = f"Judged as a range, {said}: {low} at the low end, {middle} in the middle, {high} at the high end."
-    return {**best, "notes": [note, *best["notes"]]}

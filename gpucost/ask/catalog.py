@@ -8,22 +8,23 @@ from gpucost.catalog import Catalog
 from gpucost.catalog import open_catalog as open_facts
 from gpucost.catalog.relations import Relation
 
-Asked = ParamSpec("Asked")
+_Opening = ParamSpec("_Opening")  # so that the signature stays that of the catalog's own function
 
 
 def filled(catalog: Catalog, names: Iterable[str], question: Mapping[str, Any]) -> Mapping[str, Relation]:
     """Return the relations that a query names, filled by the engines for a question."""
-    from gpucost.ask.relations import relations
+    from gpucost.ask.relations import relations  # its engines are needed only once a query names a relation
 
     return relations(catalog, names, question)
 
 
-def _answering(open_: Callable[Asked, Catalog]) -> Callable[Asked, Catalog]:
+def _answering(open_: Callable[_Opening, Catalog]) -> Callable[_Opening, Catalog]:
     """Hand every catalog that is opened what fills the relations of a question."""
 
+    # the catalog stands below the questions and cannot import what answers them
     @wraps(open_)
-    def opened(*positional: Asked.args, **named: Asked.kwargs) -> Catalog:
-        catalog = open_(*positional, **named)
+    def opened(*args: _Opening.args, **kwargs: _Opening.kwargs) -> Catalog:
+        catalog = open_(*args, **kwargs)
         catalog.fill = filled
         return catalog
 

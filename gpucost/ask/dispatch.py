@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from gpucost.answers.common import Frame
     from gpucost.catalog import Catalog
 
-Asks = TypeVar("Asks", bound=Callable[..., Any])
+Asks = TypeVar("Asks", bound=Callable[..., Any])  # keeps the signature of a question for whom checks types
+# what every question takes to choose its catalog
 DAYS = (argument_of("as_of", AsOf), argument_of("known_as_of", KnownAsOf))
 
 
@@ -33,28 +34,34 @@ def question(*, exclusive: Sequence[str] = (), needs: Sequence[Needs] = ()) -> C
         asks = question_of(function, exclusive, needs)
 
         @wraps(function)
-        def asked(*places: Any, **named: Any) -> Any:
+        def ask(*by_place: Any, **by_name: Any) -> Any:
             names = [argument.name for argument in asks.arguments]
-            if len(places) > asks.places:
+            if len(by_place) > asks.places:
                 raise TypeError(
                     f"{asks.name}() takes at most {asks.places} positional arguments; pass the others by name."
                 )
-            if twice := sorted(set(names[: len(places)]) & set(named)):
+            if twice := sorted(set(names[: len(by_place)]) & set(by_name)):
                 raise TypeError(f"{asks.name}() got {twice[0]} twice.")
-            catalog = own_catalog(named.pop("catalog", None))
-            arguments = _inputs_apart({**dict(zip(names, places, strict=False)), **named}, asks)
+            catalog = own_catalog(by_name.pop("catalog", None))
+            arguments = {**dict(zip(names, by_place, strict=False)), **by_name}
+            # inputs of a plan may be given by their own names, such as pue_ratio=1.2: they join those under `set`
+            loose = {name: value for name, value in arguments.items() if name not in names and value is not None}
+            if "set" in names and loose:
+                arguments = {name: value for name, value in arguments.items() if name not in loose}
+                inputs = arguments.get("set")
+                arguments["set"] = {**loose, **({} if inputs is None else TABLE.read(inputs, "--set"))}
             try:
                 return answered(asks, arguments, catalog)
             except GpuCostError as error:  # its sentence names options, as the command line does
                 if error.args and isinstance(error.args[0], str):
                     error.args = (python_names(error.args[0], names), *error.args[1:])
                 raise
-            except RecursionError as error:
+            except RecursionError as error:  # a list that holds itself is read until the stack ends
                 raise UsageError(f"{asks.name}: an argument contains itself or is nested too deeply.") from error
 
-        asked.__doc__ = described(asks)
-        vars(asked).update(question=asks, __signature__=plain_signature(function))
-        return asked  # type: ignore[return-value]
+        ask.__doc__ = described(asks)
+        vars(ask).update(question=asks, __signature__=plain_signature(function))
+        return ask  # type: ignore[return-value]
 
     return decorate
 
@@ -70,23 +77,20 @@ def own_catalog(catalog: Any) -> "Catalog | None":
     return catalog
 
 
-def _inputs_apart(stated: dict[str, Any], asks: Question) -> dict[str, Any]:
-    """Gather inputs of a plan that were given by their own names, such as pue_ratio=1.2, under `set`."""
-    names = {argument.name for argument in asks.arguments}
-    loose = {name: value for name, value in stated.items() if name not in names and value is not None}
-    if "set" not in names or not loose:
-        return stated
-    arguments = {name: value for name, value in stated.items() if name not in loose}
-    inputs = stated.get("set")
-    return {**arguments, "set": {**loose, **({} if inputs is None else TABLE.read(inputs, "--set"))}}
-
-
 def answered(name_or_question: str | Question, stated: Mapping[str, Any], catalog: "Catalog | None" = None) -> Any:
     """Return the answer to a question, asked by what was said."""
     asks = QUESTIONS[name_or_question] if isinstance(name_or_question, str) else name_or_question
     arguments = known(asks, stated)
+    # a day beside a catalog that is seen from another one would be ignored
     if catalog is not None:
-        _of_its_days(catalog, arguments)
+        for argument in DAYS:
+            if argument.name not in arguments:
+                continue
+            day = argument.kind.read(arguments[argument.name], flag_of(argument.name))
+            catalog_day = getattr(catalog, argument.name)
+            if catalog_day is None or day != catalog_day.isoformat():
+                seen = f"the catalog that was given has {catalog_day or 'none'}"
+                raise UsageError(f"{argument.name}: {day}, but {seen}. Open it on that day, or leave one of them out.")
     # an argument that must be given and was not: reading says so
     missing = {item.name: None for item in asks.arguments if item.required and item.name not in arguments}
     return asks.ask(**arguments, **missing, catalog=catalog)
@@ -95,19 +99,9 @@ def answered(name_or_question: str | Question, stated: Mapping[str, Any], catalo
 @cache
 def kinds_of_every_question() -> dict[str, Kind]:
     """Return the kinds of what any question takes, by name, and of what may name a file in a plan alone."""
-    arguments = [argument for question_asked in QUESTIONS.values() for argument in question_asked.arguments]
+    arguments = [argument for asks in QUESTIONS.values() for argument in asks.arguments]
+    # a plan's curve of exchange rates and its quotes are no arguments of any question
     return {"currency_curve": FILE, "quote": RENTS, **kinds_of(arguments)}
-
-
-def _of_its_days(catalog: "Catalog", arguments: Mapping[str, Any]) -> None:
-    """Refuse a day beside a catalog that is seen from another one."""
-    for argument in DAYS:
-        if (day_stated := arguments.get(argument.name)) is None:
-            continue
-        day, own_day = argument.kind.read(day_stated, flag_of(argument.name)), getattr(catalog, argument.name)
-        if own_day is None or day != own_day.isoformat():
-            seen = f"the catalog that was given has {own_day or 'none'}"
-            raise UsageError(f"{argument.name}: {day}, but {seen}. Open it on that day, or leave one of them out.")
 
 
 def opened(values: Mapping[str, Any], catalog: "Catalog | None") -> "Catalog":
@@ -115,6 +109,7 @@ def opened(values: Mapping[str, Any], catalog: "Catalog | None") -> "Catalog":
     if catalog is None:
         from gpucost.catalog.shared import shared_catalog
 
+        # shared by the questions of one process: reading the facts takes longer than most answers
         catalog = shared_catalog(values["as_of"], values["known_as_of"])
     return catalog
 

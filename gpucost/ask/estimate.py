@@ -63,13 +63,16 @@ def estimate(
     model: v.Model,
     tokens: v.Tokens,
     *,
+    # the run
     epochs: Annotated[str | float, count(10_000), "Passes over the tokens."] = 1,
     gpus: v.Gpus | None = None,
+    # the offers it is priced on
     gpu: v.Gpu | None = None,
     provider: v.Provider | None = None,
     region: v.Region | None = None,
     option: v.Option | None = None,
     max_age: v.MaxAge | None = None,
+    # what it may take
     deadline: Annotated[
         str | float | date | None,
         DEADLINE,
@@ -82,6 +85,7 @@ def estimate(
         "Most that a run may need, by its budget; exit code 3 if every offer needs more.",
         detail(example=100000, field="max_cost_usd"),
     ] = None,
+    # how it is trained
     sequence: v.SequenceTokens | None = None,
     document_tokens: v.DocumentTokens | None = None,
     global_batch: v.GlobalBatch | None = None,
@@ -103,9 +107,11 @@ def estimate(
     lora_targets: Annotated[str, one_of("all", "attention", "feed_forward"), "Matrices that get adapters."] = "all",
     software: v.Software = "typical",
     software_year: v.SoftwareYear | None = None,
+    # a speed that was measured in place of the predicted one
     mfu: v.Mfu | None = None,
     tokens_per_s_per_gpu: v.TokensPerSPerGpu | None = None,
     step_time: v.StepTime | None = None,
+    # what is shown, and what is charged
     optimize: Annotated[str, one_of(*GOALS["estimate"]), "What to rank by."] = "cost",
     top: v.Top = 10,
     all_regions: Annotated[bool, FLAG, "Show a row for every region, not only the cheapest."] = False,
@@ -133,13 +139,16 @@ def estimate(
         one_of("both", "loaded", "incremental"),
         "Cost of your own accelerators: loaded, incremental or both.",
     ] = "both",
+    # the day of the prices
     as_of: v.AsOf | None = None,
     known_as_of: v.KnownAsOf | None = None,
     with_facts: Annotated[bool, FLAG, "Embed the facts that `gpucost saved rerun` needs.", LIBRARY_ONLY] = True,
+    # how data reach the accelerators
     dataset: v.Dataset | None = None,
     loader_workers: v.LoaderWorkers | None = None,
     decode_rate: v.DecodeRate | None = None,
     storage_bandwidth: v.StorageBandwidth | None = None,
+    # learning from answers that the model writes
     rollouts: Annotated[str | int | None, whole(2, 4096), "Answers to each prompt.", detail(example=16)] = None,
     prompt_tokens: Annotated[
         str | float | None, plain(1), "Mean tokens of a prompt.", detail(usual="250 with grpo", example=250)
@@ -212,6 +221,7 @@ def estimate(
 
     facts, request = opened(values, catalog), _request(values, deadline is not None)
     payload = run(request, facts, with_facts=values["with_facts"])
+    # all offers are ranked only once somebody asks for them, as to_frame() does
     if len(payload["options"]) == payload["options_found"]:
         return EstimateResult(payload)
     return EstimateResult(
@@ -236,6 +246,7 @@ def rerun(saved: "Estimate", calibration: "Calibration") -> "Estimate":
     from gpucost.training.request import from_dict
     from gpucost.training.rerun import rerun
 
+    # runs of GRPO write answers while they train, so their time leans on the calibration of serving too
     if saved.get("request", {}).get("method") == "grpo" and calibration.generation is None:
         from gpucost.catalog.calibrations import serving_calibration
         from gpucost.catalog.shared import shared_catalog

@@ -17,6 +17,7 @@ from gpucost.words import RECOMPUTES, STYLES
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
+# Arguments that mean something to training alone, the keys of a verdict, and what means something to serving alone.
 _OF_TRAINING = (
     "system",
     "method",
@@ -113,6 +114,7 @@ class FitsResult(Fitting):
 
 @question(needs=[needs("lora_rank", given("method", "lora", "qlora"))])
 def fit(
+    # which accelerators
     model: v.TrainedModel,
     gpu: Annotated[v.OneGpu | None, "One accelerator, such as h100-sxm; by default all."] = None,
     gpus: Annotated[
@@ -120,6 +122,7 @@ def fit(
     ] = None,
     *,
     system: v.System | None = None,
+    # how it is trained
     method: v.Method = "full",
     optimizer: Annotated[
         str,
@@ -151,6 +154,7 @@ def fit(
     ] = None,
     offload: v.Offload = "none",
     lora_rank: v.LoraRank = 16,
+    # the layout
     tensor: Annotated[v.TensorParallel | None, detail(usual="searched")] = None,
     pipeline: Annotated[v.PipelineParallel | None, detail(usual="searched")] = None,
     context: Annotated[v.ContextParallel | None, detail(usual="searched")] = None,
@@ -163,6 +167,7 @@ def fit(
         detail(usual="fused; trainer for adapters"),
     ] = None,
     flash: v.Flash = True,
+    # the service
     serving: Annotated[bool, FLAG, "Serve the model instead of training it."] = False,
     prompt_tokens: Annotated[
         v.PromptTokens | None, "Serving: mean prompt tokens per request, or a named length distribution."
@@ -175,6 +180,7 @@ def fit(
     precision: Annotated[v.WeightFormat, "Serving: precision of the weights; auto: as published."] = "auto",
     cache: Annotated[v.CacheFormat, "Serving: precision of the key-value cache."] = "auto",
     engine: Annotated[v.Engine, "Serving: engine."] = "vllm",
+    # the day of the facts
     as_of: v.AsOf | None = None,
     known_as_of: v.KnownAsOf | None = None,
     catalog: "Catalog | None" = None,
@@ -225,21 +231,25 @@ def fit(
     values = read(QUESTIONS["fit"], **written)
     facts = opened(values, catalog)
     stated = read_stated(QUESTIONS["fit"], **written)
+    # what belongs to the other side is refused, rather than ignored without a word
     foreign_names = _OF_TRAINING if values["serving"] else _OF_SERVING
-    if foreign := [one.name for one in QUESTIONS["fit"].arguments if one.name in foreign_names and one.name in stated]:
+    names = [argument.name for argument in QUESTIONS["fit"].arguments]
+    if foreign := [name for name in names if name in foreign_names and name in stated]:
         flags, how = ", ".join(map(flag_of, foreign)), "without" if values["serving"] else "with"
         raise ContradictionError(f"{flags}: only {how} --serving.", foreign[:1])
+    # the engines have defaults of their own: they get what was stated
     common = ("model", "gpu", "serving", "as_of", "known_as_of")
     job: dict[str, Any] = {name: values[name] for name in stated if name not in common}
     if values["serving"]:
         from gpucost.ask.inference import request_of
         from gpucost.serving.run import serving_fit_payload
 
-        held = None if (count := job.pop("gpus", None)) is None else int(count)
+        count = job.pop("gpus", None)
+        gpus_of_all_replicas = None if count is None else int(count)
         request = request_of(facts, model=values["model"], gpu=values["gpu"], **job)
-        return ServingFitResult(serving_fit_payload(facts, request, values["gpu"], held))
+        return ServingFitResult(serving_fit_payload(facts, request, values["gpu"], gpus_of_all_replicas))
     if "style" in job:
-        job["software"] = job.pop("style")
+        job["software"] = job.pop("style")  # the engine calls a style of software so
     if values["gpu"] is None and values["system"] is None:
         from gpucost.fitting.fit import everywhere
 

@@ -104,6 +104,7 @@ def explanation(payload: "Inference") -> "Document":
 def inference(
     model: v.Model,
     *,
+    # a request
     prompt_tokens: v.PromptTokens | None = None,
     output_tokens: v.OutputTokens | None = None,
     images: Annotated[
@@ -127,6 +128,7 @@ def inference(
         "Named length distribution, or a CSV of prompt,output.",
         detail(example="azure-conversation", field="distribution"),
     ] = None,
+    # the load, and how fast it is answered
     requests_per_s: Annotated[
         str | float | None, count(1e7), "Mean load, in requests per second.", detail(example=5)
     ] = None,
@@ -138,6 +140,7 @@ def inference(
     ] = None,
     ttft: v.Ttft | None = None,
     tpot: v.Tpot | None = None,
+    # a service level that is kept under load, and the requests that are simulated for it
     slo_ttft: Annotated[
         str | float | None,
         MILLISECONDS,
@@ -180,6 +183,7 @@ def inference(
     disaggregated: Annotated[
         bool, FLAG, "Read prompts on replicas of their own, which send the cache to those that write."
     ] = False,
+    # how the model is served
     precision: v.WeightFormat = "auto",
     weights: Annotated[
         v.WeightFormat | None, "Another name of --precision.", detail(usual="auto", field="precision")
@@ -192,6 +196,7 @@ def inference(
         "How the model is served: by a server with its defaults, by one tuned for the model, or in offline batches.",
         detail(usual="default, with a range that holds tuned ones too", example="tuned"),
     ] = None,
+    # how many replicas, and when they run
     utilisation: Annotated[
         str | float | None,
         share(),
@@ -208,6 +213,7 @@ def inference(
         v.Gpus | None, "Serve on so many GPUs in all, as replicas that are always busy; with a load, --max-gpus."
     ] = None,
     redundancy: Annotated[str | int, whole(0), "Spare replicas."] = 0,
+    # what makes tokens cheaper
     prefix_hit: Annotated[
         str | float | None,
         share(),
@@ -224,10 +230,12 @@ def inference(
     offload: Annotated[
         str | float, share(), "Share of the weights left in host memory.", detail(field="offload_fraction")
     ] = 0,
+    # a speed that was measured in place of the predicted one
     own_output_tokens_per_s: v.OwnOutputTokensPerS | None = None,
     own_tpot: v.OwnTpot | None = None,
     own_concurrency: v.OwnConcurrency | None = None,
     replica_gpus: v.ReplicaGpus | None = None,
+    # what is shown, and what offers it is priced on
     optimize: Annotated[str, one_of(*GOALS["inference"]), "What to rank by."] = "cost",
     budget: Annotated[
         str | float | None,
@@ -320,39 +328,53 @@ def inference(
 
     facts = opened(values, catalog)
     row = task_row(facts, values["model"])
-    pictures, side, taken_steps = (values[name] for name in ("images", "image_size", "steps"))
+    pictures, side_pixels, steps_of_image = (values[name] for name in ("images", "image_size", "steps"))
+    # a model that gives no tokens out: embeddings, rerankers, speech, images
     if row is not None and row["kind"] != "vision":
         if pictures:
             raise UsageError(f"--images: {row['id']} is {NAMES[row['kind']]} and sees none. Leave it out.")
-        asked = TaskQuestion(_input_tokens(row, values), side, taken_steps)
-        request = make_request(_for_task(row, values), lengths_of(facts))
-        payload = process(request, row, asked, facts)
-        every = Unabridged(lambda: process(replace(request, top=0), row, asked, facts), payload)
+        task = TaskQuestion(_input_tokens(row, values), side_pixels, steps_of_image)
+        # its load is counted in units: tokens a month become requests a second
+        units = {**values, "prompt_tokens": None}
+        if values["tokens_per_month"] is not None:
+            if row["kind"] not in ("embedding", "reranker"):
+                raise UsageError(
+                    f"--tokens-per-month: {row['id']} is {NAMES[row['kind']]}. Say --requests-per-s, in units."
+                )
+            tokens_of_unit = _input_tokens(row, values) or float(row["input_tokens"])
+            requests_per_month = values["tokens_per_month"] / tokens_of_unit
+            units["requests_per_s"] = requests_per_month / HOURS_PER_MONTH / SECONDS_PER_HOUR
+            units["tokens_per_month"] = None
+        request = make_request(units, lengths_of(facts))
+        payload = process(request, row, task, facts)
+        every = Unabridged(lambda: process(replace(request, top=0), row, task, facts), payload)
         return ProcessingResult(payload, all_of_it=every)
-    if taken_steps is not None:
+    if steps_of_image is not None:
         raise UsageError("--steps: only of models that make images, such as sdxl. Leave it out.")
     request = make_request(values, lengths_of(facts))
+    # a model that writes, and sees nothing
     if row is None:
         try:
             facts.architecture(request.model)
         except UnknownNameError:
             refuse_by_name(request.model)
             raise
-        if pictures or side is not None:
-            known = ", ".join(one["id"] for one in facts.rows("task_models") if one["kind"] == "vision")
+        if pictures or side_pixels is not None:
+            known = ", ".join(model["id"] for model in facts.rows("task_models") if model["kind"] == "vision")
             raise UsageError(f"--images: what {values['model']} makes of an image is not on record. It is for {known}.")
         answer_payload = infer(request, facts)
         every = Unabridged(lambda: infer(replace(request, top=0), facts), answer_payload)
         return InferenceResult(answer_payload, all_of_it=every)
-    seen = with_images(request, row, pictures or 0, side, facts)
+    # a model that writes about what it sees: its images are tokens of the prompt
+    seen = with_images(request, row, pictures or 0, side_pixels, facts)
     answer_payload = infer(seen, facts)
-    answer_payload["lead"] += f" {image_said(row, pictures or 0, side, facts, answer_payload)}"
+    answer_payload["lead"] += f" {image_said(row, pictures or 0, side_pixels, facts, answer_payload)}"
     return InferenceResult(
         answer_payload, all_of_it=Unabridged(lambda: infer(replace(seen, top=0), facts), answer_payload)
     )
 
 
-# what means nothing to a model that gives no tokens out -> how it is left
+# What means nothing to a model that gives no tokens out.
 _OF_OUTPUT = (
     "output_tokens",
     "lengths",
@@ -381,25 +403,9 @@ def _input_tokens(row: Mapping[str, Any], values: Mapping[str, Any]) -> float | 
             raise UsageError(
                 f"{flag_of(name)}: {row['id']} is {NAMES[row['kind']]} and writes no tokens. Leave it out."
             )
-    if isinstance(values["prompt_tokens"], str):
+    if isinstance(values["prompt_tokens"], str):  # the name of a length distribution
         raise UsageError(f"--prompt-tokens: write a number of tokens for {row['id']}.")
     return None if values["prompt_tokens"] is None else float(values["prompt_tokens"])
-
-
-def _for_task(row: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of a request of units: a load in tokens a month becomes one in requests a second."""
-    from gpucost.physics.tasks import NAMES
-
-    made = {**values, "prompt_tokens": None}
-    if values["tokens_per_month"] is not None:
-        if row["kind"] not in ("embedding", "reranker"):
-            raise UsageError(
-                f"--tokens-per-month: {row['id']} is {NAMES[row['kind']]}. Say --requests-per-s, in units."
-            )
-        each = _input_tokens(row, values) or float(row["input_tokens"])
-        made["requests_per_s"] = values["tokens_per_month"] / each / HOURS_PER_MONTH / SECONDS_PER_HOUR
-        made["tokens_per_month"] = None
-    return made
 
 
 def request_of(catalog: "Catalog", **stated: Any) -> "InferenceRequest":

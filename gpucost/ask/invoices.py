@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
     from gpucost.types import Offer
 
-FORMS = (".csv", ".parquet")
+_FORMS = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,6 +45,7 @@ class ReconcileResult(Result):
     ],
 )
 def reconcile(
+    # the invoice, and what was planned
     invoice: Annotated[
         str, FILE, "FOCUS 1.x file: .csv, .parquet or .json, also .gz.", detail(example="invoice.csv", place=True)
     ],
@@ -64,6 +65,7 @@ def reconcile(
         "Work done, as a share of what was planned for the time: splits quantity from efficiency.",
         detail(example="95%"),
     ] = None,
+    # names and currencies that differ between the two
     map: Annotated[
         str | None,
         FILE,
@@ -82,6 +84,7 @@ def reconcile(
         "USD per unit of a currency, as planned.",
         detail(usual="the catalog's on the plan's day", example={"EUR": "1.10"}),
     ] = None,
+    # who bears it
     showback: Annotated[
         str | None, named("TAG"), "Show the effective cost per value of this tag.", detail(example="team")
     ] = None,
@@ -129,16 +132,19 @@ def reconcile(
     charges = read_charges(values["invoice"], values["showback"])
     plan = plan_of(values["estimate"])
     with reading("the plan"):
-        expected = planned(plan, charges, _moment(values["start"]), values["rank"], values["side"])
+        start_moment = datetime.fromisoformat(values["start"]) if values["start"] else None
+        expected = planned(plan, charges, start_moment, values["rank"], values["side"])
     budget, paid = _rates(values["budget_rate"], "--budget-rate"), _rates(values["rate"], "--rate")
     billed = {charge.currency for charge in [*charges, *expected]}
-    idle = sorted({*budget, *paid} - billed)
+    idle = sorted({*budget, *paid} - billed)  # rates of currencies in which nothing is charged
     paid_on: dict[str, str] = {}
+    # a currency of the bill without a stated rate takes the catalog's: planned, that of the plan's day, and paid, that
+    # of the end of the month of the charge
     if not billed <= {"USD", *(budget.keys() & paid.keys())}:
         planned_on = plan["as_of"] if isinstance(plan, Mapping) else f"{period_of(charges)[0]:%Y-%m-%d}"
         budget = {**shared_catalog(min(planned_on, facts.as_of.isoformat())).exchange_rates, **budget}
         for money in {charge.money for charge in [*charges, *expected]} - {"USD"}:
-            code, _, month = money.partition(" ")
+            code, _, month = money.partition(" ")  # such as "EUR 2026-11"
             row = newest_rate(facts, code, months_after(date.fromisoformat(f"{month}-01"), 1) - timedelta(days=1))
             if row and code not in paid:
                 paid[money], paid_on[money] = float(row["usd_per_unit"]), f"{row['on']}"
@@ -152,6 +158,7 @@ def reconcile(
         paid_on,
         Hardware(facts),
     )
+    # an answer that was handed over has no file's name: its request keeps what kind of answer it was
     if isinstance(plan, Mapping):
         values["estimate"] = values["estimate"] if isinstance(values["estimate"], str) else f"{plan['kind']}"
     answer, outlook = reconciled(framed(facts, values), charges, expected, terms), beside(charges, expected, terms)
@@ -178,16 +185,13 @@ def plan_of(plan: Any) -> str | Mapping[str, Any] | None:
     return checked(plain(plan), "--estimate")
 
 
-def _moment(day: str | None) -> datetime | None:
-    return datetime.fromisoformat(day) if day else None
-
-
 def _rates(stated: Mapping[str, Any] | None, flag: str) -> dict[str, float]:
     """Read USD per unit by currency, a code of three letters."""
     from gpucost.arguments.kinds import once, plain
 
-    read = plain(1e-9, 1e9).read
-    rates = once([(str(code).upper(), read(value, flag)) for code, value in (stated or {}).items()], flag)
+    rate = plain(1e-9, 1e9)
+    # upper case first: eur and EUR are one currency given twice
+    rates = once([(str(code).upper(), rate.read(value, flag)) for code, value in (stated or {}).items()], flag)
     for code in rates:
         if not (len(code) == 3 and code.isascii() and code.isalpha()):
             raise UsageError(f"{flag}: {shown(code)} is not a currency. Write a three-letter code, such as EUR=1.1.")
@@ -218,9 +222,9 @@ def export(
     saved = saved.payload if isinstance(saved, Result) else saved
     values = read_list(arguments_of(export), {"start": start, "rank": rank, "side": side, "tag": tag})
     path = FILE.read(path, "-o")
-    form = next((form for form in FORMS if path.lower().endswith(form)), None)
+    form = next((form for form in _FORMS if path.lower().endswith(form)), None)
     if form is None:
-        raise UsageError(f"cannot tell the format of {shown(path)} from its name: {' or '.join(FORMS)}.")
+        raise UsageError(f"cannot tell the format of {shown(path)} from its name: {' or '.join(_FORMS)}.")
     plan = plan_of(saved if isinstance(saved, Mapping) else FILE.read(saved, "saved"))
     if not isinstance(plan, Mapping):
         raise UsageError(f"{shown(plan)} is not a saved answer: save one with --format json -o FILE.json.")
@@ -228,7 +232,7 @@ def export(
     tags = json.dumps({name: str(value) for name, value in (values["tag"] or {}).items()}, sort_keys=True)
     with reading("the answer"):
         rows: Sequence[Mapping[str, Any]] = focus_rows(plan, begin, values["rank"], values["side"], tags)
-    with replacing(path) as temporary:
+    with replacing(path) as temporary:  # a file that was there before stays until all rows are written
         write_rows(rows, str(temporary), form[1:])
     return len(rows)
 
@@ -259,6 +263,7 @@ class CommitResult(Result):
     ],
 )
 def commit(
+    # the use so far
     usage: Annotated[
         str | Sequence[float],
         DEMAND,
@@ -266,6 +271,7 @@ def commit(
         detail(example="usage.csv", place=True),
     ],
     *,
+    # its prices: looked up, or stated
     gpu: Annotated[v.OneGpu | None, "GPU whose prices are looked up where none are given."] = None,
     provider: Annotated[v.Provider | None, "Look up prices at this provider."] = None,
     region: v.Region | None = None,
@@ -281,6 +287,7 @@ def commit(
         "Price per GPU-hour under a commitment.",
         detail(usual="the cheapest of the term on record", example=2.1),
     ] = None,
+    # the commitment
     term: Annotated[str | int, whole(1, 120, metavar="MONTHS"), "Months of a commitment."] = 12,
     step: Annotated[str | int, whole(1, 100_000, metavar="GPUS"), "GPUs of the smallest commitment."] = 1,
     rungs: Annotated[
@@ -329,44 +336,46 @@ def commit(
     from gpucost.market.exchange import usd_per_unit
 
     used_gpus, notes = usage_of(values["usage"], facts.as_of)
-    prices, used = {"on_demand": values["on_demand"], "committed": values["committed"]}, []
+    prices = {"on_demand": values["on_demand"], "committed": values["committed"]}
+    # a price that is not stated is that of the cheapest offer on record
+    looked_up = []
     for name, price in prices.items():
         if price is None:
             offer = _cheapest(facts, values, name)
-            used.append(offer)
+            looked_up.append(offer)
             prices[name] = offer.usd_per_gpu_hour
-    said_of = [
+    price_notes = [
         f"{offer.provider} {offer.instance_type} in {offer.region or offer.region_scope}, "
         f"{OPTIONS[offer.option].label}: {offer.usd_per_gpu_hour:,.4g} USD per GPU-hour, of {offer.observed_on}"
-        for offer in used
+        for offer in looked_up
     ]
-    sources = cited({offer.source_id: facts.source(offer.source_id) for offer in used}, [o.source_id for o in used])
+    source_ids = [offer.source_id for offer in looked_up]
+    sources = cited({source_id: facts.source(source_id) for source_id in source_ids}, source_ids)
     decision = CommitTerms(
         float(prices["on_demand"]),
         float(prices["committed"]),
         values["term"],
         float(values["step"]),
         values["rungs"],
-        said_of,
+        price_notes,
         sources,
     )
     refuse(decision)
-    if not isinstance(values["usage"], str):
+    if not isinstance(values["usage"], str):  # so that its request can be saved
         values["usage"] = [float(value) for value in values["usage"]]
-    left_open = OpenTerms(
-        decision.committed_price,
-        lambda code: usd_per_unit(facts, code),
-        lambda text: _gpus_of_instance(facts, text),
-    )
-    held, more = read_agreements(values["agreements"], left_open)
-    return CommitResult(advised(framed(facts, values), used_gpus, [*notes, *more], held, decision))
 
+    def gpus_of_instance(text: str) -> int:
+        # those of the first instance type of the catalog that the text of an agreement names; 0 where it names none
+        gpus_by_type = {offer.instance_type.lower(): offer.gpus for offer in facts.offers() if offer.instance_type}
+        for word in text.replace("/", " ").split():
+            if gpus := gpus_by_type.get(word.strip(".,;:()").lower()):
+                return gpus
+        return 0
 
-def _gpus_of_instance(catalog: "Catalog", text: str) -> int:
-    """Return the GPUs of the first instance type of the catalog that a text names; 0 where it names none."""
-    gpus_by_type = {offer.instance_type.lower(): offer.gpus for offer in catalog.offers() if offer.instance_type}
-    words = (word.strip(".,;:()").lower() for word in text.replace("/", " ").split())
-    return next((gpus_by_type[word] for word in words if word in gpus_by_type), 0)
+    left_open = OpenTerms(decision.committed_price, lambda code: usd_per_unit(facts, code), gpus_of_instance)
+    agreements_read, more = read_agreements(values["agreements"], left_open)
+    answer = advised(framed(facts, values), used_gpus, [*notes, *more], agreements_read, decision)
+    return CommitResult(answer)
 
 
 def _cheapest(catalog: "Catalog", values: Mapping[str, Any], name: str) -> "Offer":
@@ -375,7 +384,7 @@ def _cheapest(catalog: "Catalog", values: Mapping[str, Any], name: str) -> "Offe
     if values["gpu"] is None:
         raise UsageError(f"{flag} is missing: give the price per GPU-hour, or --gpu (and --provider) to look it up.")
     term = values["term"] if name == "committed" else 0
-    for offer in catalog.offers(values["gpu"], values["provider"], values["region"]):
+    for offer in catalog.offers(values["gpu"], values["provider"], values["region"]):  # the cheapest first
         fits = is_plain(offer.option) if not term else OPTIONS[offer.option].family == "committed"
         if fits and offer.term_months == term:
             return offer

@@ -17,21 +17,21 @@ from gpucost.calibration import measurements, training_rows, wording
 from gpucost.calibration.measurements import Item, read_file
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
-from gpucost.errors import GpuCostError, UsageError
+from gpucost.errors import GpuCostError
 from gpucost.market.facts import make_market, make_offer, market_of, with_offers
 from gpucost.physics.software import CLASSES, software_class
 from gpucost.physics.training.efficiency import FUSED_YEAR
 from gpucost.training.run import answer_request
-from gpucost.types import Offer, System
 
-METRIC = "gpu_hours"
+_METRIC = "gpu_hours"
 # How far the hours of whole runs lie from an estimate, in logarithms: what four of five of the shipped runs hold
 # (models/measurements/published_runs.csv; Llama 3 8B at half the speed of its sisters, StarCoder, Phi-3 and Pythia at
 # two thirds). Clusters, layouts, restarts and what counts as a run differ from publisher to publisher.
 RUN_WIDTH = 0.48
 # Hours of whole runs of 2021 and 2022 against their steps as later stacks would take them: OPT's 105 restarts, BLOOM's
 # shared queue, Pythia's layers that wait for each other. The median of the five shipped runs of those years.
-EARLY_RUN_RATIO = 1.23
+_EARLY_RUN_RATIO = 1.23
+_NUMBERS = ("tokens", "sequence_tokens", "gpus", "software_year", "published_gpu_hours")  # columns of a person's file
 
 
 def compare_runs(catalog: Catalog, software: str = "typical") -> list[dict[str, Any]]:
@@ -46,10 +46,31 @@ def compare_run(row: Mapping[str, Any], catalog: Catalog, software: str) -> dict
     architecture = training_rows.find_architecture(
         {"model": row["model"], "params_b": row.get("params_b")}, catalog, notes
     )
-    offer, system = _offer(accelerator.id, catalog)
+    # an offer of the accelerator's usual node at one USD an hour, so that its cost is its hours; it alone is ranked
+    system = catalog.default_system(accelerator.id)
+    offer = make_offer(
+        {
+            "offer_id": "published",
+            "offer_kind": "offer",
+            "provider": "published",
+            "instance_type": system.id,
+            "gpu": accelerator.id,
+            "gpu_assumed": False,
+            "gpus": system.gpus,
+            "region_scope": "unknown",
+            "option": "on_demand",
+            "billing": "per_use",
+            "term_months": 0,
+            "payment": "none",
+            "usd_per_hour": float(system.gpus),
+            "usd_per_gpu_hour": 1.0,
+            "observed_on": date(2020, 1, 1),
+            "confidence": "high",
+        }
+    )
     facts = with_offers(market_of(catalog).facts, [offer], [system])
     mask = np.arange(len(facts.offers)) == len(facts.offers) - 1
-    stack = stack_of(row.get("software")) or software
+    stack = _stack_of(row.get("software")) or software
     request = request_of(
         {
             "model": row["model"],
@@ -63,11 +84,14 @@ def compare_run(row: Mapping[str, Any], catalog: Catalog, software: str) -> dict
     )
     answer = answer_request(request, architecture, make_market(facts), mask, training_calibration(catalog))
     best = answer["options"][0]
+    # the first line of the bill holds the hours of its steps
     steps, slow, fast = best["lines"][0]["quantity"], best["days_high"] / best["days"], best["days_low"] / best["days"]
+    # some publishers count the hours of the steps, others of all that the run took
     published, hours = row["published_gpu_hours"], steps if row["counts"] == "steps" else best["gpu_hours"]
     overhead = hours / steps - 1
     if row["software_year"] and row["software_year"] < FUSED_YEAR and stack != "compiler":
-        hours = hours * EARLY_RUN_RATIO
+        hours = hours * _EARLY_RUN_RATIO
+    # the wider of the model's own range and of how whole runs scatter
     low, high = hours * min(fast, np.exp(-RUN_WIDTH)), hours * max(slow, np.exp(RUN_WIDTH))
     return {
         "id": row["id"],
@@ -88,81 +112,50 @@ def compare_run(row: Mapping[str, Any], catalog: Catalog, software: str) -> dict
     }
 
 
-def stack_of(words: object) -> str:
+def _stack_of(framework: object) -> str:
     """Return the class of software that a cell names, or that a framework's name stands for; nothing where it is open.
 
-    >>> stack_of("megatron"), stack_of("GPT-NeoX"), stack_of("in-house"), stack_of(None)
+    >>> _stack_of("megatron"), _stack_of("GPT-NeoX"), _stack_of("in-house"), _stack_of(None)
     ('megatron', 'deepspeed', '', '')
     """
-    name = "" if wording.missing(words) else str(words).strip()
+    name = "" if wording.missing(framework) else str(framework).strip()
     if name in CLASSES:
         return name
-    found = software_class(name)
-    return "" if found == "unknown" else found
-
-
-NUMBERS = ("tokens", "sequence_tokens", "gpus", "software_year", "published_gpu_hours")
+    stack = software_class(name)
+    return "" if stack == "unknown" else stack
 
 
 def validate_runs(catalog: Catalog, path: str | None = None, *, core: bool = False) -> ValidationReport:
     """Hold the hours of whole runs against their estimates; nothing is fitted to them."""
-    rows = [typed(row) for row in read_file(path)] if path else catalog.rows("published_runs")
+    rows = [_typed(row) for row in read_file(path)] if path else catalog.rows("published_runs")
     items: list[Item] = []
     skipped: list[Skipped] = []
     for place, row in enumerate(rows):
-        name = str(row.get("id") or f"row {place + 2}")
+        name = str(row.get("id") or f"row {place + 2}")  # a file begins with its header, and people count from one
+        if missing := [column for column in ("tokens", "published_gpu_hours") if not row.get(column)]:
+            skipped.append({"id": name, "reason": f"it does not state {' and '.join(missing)}"})
+            continue
         try:
-            items.append(_item(name, row, catalog))
+            run = compare_run({**row, "sequence_tokens": row.get("sequence_tokens")}, catalog, "typical")
         except GpuCostError as error:
             skipped.append({"id": name, "reason": str(error)})
-    sources = {str(row.get("id") or ""): source_of(row) for row in rows}
+            continue
+        hours, published = float(run["estimated_gpu_hours"]), float(run["published_gpu_hours"])
+        ends = run["low_gpu_hours"], run["high_gpu_hours"]
+        items.append(Item(name, _source_of(row), _METRIC, published, hours, *ends, "runs", ()))
+    sources = {str(row.get("id") or ""): _source_of(row) for row in rows}
     method = "hours from the model, the tokens and the accelerators; nothing is fitted to whole runs"
     return measurements.payload(len(rows), items, skipped, sources, kind="validation", validated="runs", method=method)
 
 
-def typed(row: Mapping[str, Any]) -> dict[str, Any]:
+def _typed(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of a person's file with numbers as numbers, and what is empty as None."""
     cells: dict[str, Any] = {name: None if wording.missing(cell) else cell for name, cell in row.items()}
-    cells |= {name: wording.number(row.get(name)) for name in NUMBERS}
+    cells |= {name: wording.number(row.get(name)) for name in _NUMBERS}
     cells["gpus"] = wording.count(row.get("gpus"))
     return {"model": None, "gpu": None, "precision": None, "counts": "run"} | cells
 
 
-def source_of(row: Mapping[str, Any]) -> str:
+def _source_of(row: Mapping[str, Any]) -> str:
     """Return who published a run."""
     return str(row.get("source_name") or row.get("source_id") or row.get("id") or "")
-
-
-def _item(name: str, row: Mapping[str, Any], catalog: Catalog) -> Item:
-    if missing := [column for column in ("tokens", "published_gpu_hours") if not row.get(column)]:
-        raise UsageError(f"it does not state {' and '.join(missing)}")
-    compared = compare_run({**row, "sequence_tokens": row.get("sequence_tokens")}, catalog, "typical")
-    ends = compared["low_gpu_hours"], compared["high_gpu_hours"]
-    hours, published = float(compared["estimated_gpu_hours"]), float(compared["published_gpu_hours"])
-    return Item(name, source_of(row), METRIC, published, hours, *ends, "runs", ())
-
-
-def _offer(gpu: str, catalog: Catalog) -> tuple[Offer, System]:
-    """Return an offer of the accelerator's usual node at one USD an hour."""
-    system = catalog.default_system(gpu)
-    offer = make_offer(
-        {
-            "offer_id": "published",
-            "offer_kind": "offer",
-            "provider": "published",
-            "instance_type": system.id,
-            "gpu": gpu,
-            "gpu_assumed": False,
-            "gpus": system.gpus,
-            "region_scope": "unknown",
-            "option": "on_demand",
-            "billing": "per_use",
-            "term_months": 0,
-            "payment": "none",
-            "usd_per_hour": float(system.gpus),
-            "usd_per_gpu_hour": 1.0,
-            "observed_on": date(2020, 1, 1),
-            "confidence": "high",
-        }
-    )
-    return offer, system

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpucost.serving.request import InferenceRequest
     from gpucost.training.request import TrainingRequest
 
+# What of a question the training relations take, and what those of serving do.
 _TRAINING = [
     "model",
     "tokens",
@@ -50,10 +51,10 @@ _SERVING = [
 
 # Sizes whose speed `speeds` holds: those that machines have or had, then doublings of whole nodes.
 _MACHINE_SIZES = (1, 2, 4, 5, 6, 8, 10, 12, 16)
-_DOUBLINGS = 7
+_DOUBLINGS = 7  # of nodes of eight: 1,024 accelerators
 
 _DEGREES = ("tensor", "pipeline", "context", "expert", "data")
-# the columns of each relation with their types
+# The columns of each relation with their types.
 _COLUMNS: dict[str, dict[str, str]] = {}
 for _relation_name, _column, _type in beside(__file__, "relations")[1:]:
     _COLUMNS.setdefault(_relation_name, {})[_column] = _type
@@ -66,39 +67,33 @@ def arguments() -> tuple[Argument, ...]:
 
 def relations(catalog: "Catalog", names: Iterable[str], stated: Mapping[str, Any]) -> dict[str, Relation]:
     """Return the relations that a query names, filled for a question; the others are left out."""
-    values = _read(stated)
-    wanted = [name for name in RELATIONS if name in set(names)]
-    if wanted and values["model"] is None:
-        raise UsageError(
-            f"{' and '.join(wanted)}: of which model? Add --model, such as --model 8b --tokens 100b (in the library"
-            " catalog.sql(query, model='8b', tokens='100b'))."
-        )
-    if "estimates" in wanted and values["tokens"] is None:
-        raise UsageError("estimates: of a run over how many tokens? Add --tokens, such as --tokens 100b.")
-    return {name: RELATIONS[name](catalog, values) for name in wanted}
-
-
-def _read(stated: Mapping[str, Any]) -> dict[str, Any]:
     known = {argument.name for argument in arguments()}
     for name in stated:
         if name not in known:
             near = nearest(name, sorted(known), 2)
             hint = f"Did you mean {' or '.join(near)}?" if near else f"It takes {', '.join(sorted(known))}."
             raise UsageError(f"a query takes no {shown(name)}. {hint}")
-    return read_list(arguments(), stated)
+    values = read_list(arguments(), stated)
+    queried = [name for name in _RELATIONS if name in set(names)]
+    if queried and values["model"] is None:
+        raise UsageError(
+            f"{' and '.join(queried)}: of which model? Add --model, such as --model 8b --tokens 100b (in the library"
+            " catalog.sql(query, model='8b', tokens='100b'))."
+        )
+    if "estimates" in queried and values["tokens"] is None:
+        raise UsageError("estimates: of a run over how many tokens? Add --tokens, such as --tokens 100b.")
+    return {name: _RELATIONS[name](catalog, values) for name in queried}
 
 
 def _relation(types: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Relation:
-    return Relation(dict(types), [[_cell(row.get(name)) for row in rows] for name in types])
+    def cell(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return "; ".join(map(str, value))
+        if isinstance(value, np.generic):
+            value = value.item()  # the database binds values of Python alone
+        return None if isinstance(value, float) and not np.isfinite(value) else value  # not finite is not known
 
-
-def _cell(value: Any) -> Any:
-    """Return a value as a database takes it: not finite is not known."""
-    if isinstance(value, (list, tuple)):
-        return "; ".join(map(str, value))
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    return Relation(dict(types), [[cell(row.get(name)) for row in rows] for name in types])
 
 
 # --- Training: speeds by accelerator and size, and what offers make of them.
@@ -108,6 +103,7 @@ def _training_request(values: Mapping[str, Any]) -> "TrainingRequest":
     from gpucost.ask.estimate import request_of
 
     stated = {name: values[name] for name in _TRAINING if values[name] is not None}
+    # speeds need no tokens, which the request of a run does; all offers are wanted, not the first ten
     return request_of({"tokens": 1e12, **stated, "top": 0})
 
 
@@ -122,6 +118,7 @@ def _speeds(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
     request = _training_request(values)
     architecture = catalog.architecture(request.model)
     workload = workload_of(request, architecture, catalog.as_of)
+    # every accelerator at every size in one call: the engine times columns, not cases
     keys, counts = [], []
     for chip in _chips(catalog, request.gpu):
         key = key_of(catalog, chip.id)
@@ -131,7 +128,7 @@ def _speeds(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
     gpus = np.array(counts, np.int64)
     speeds = timed(catalog, workload, keys, counts)
     fits = speeds.fits
-    tokens = values["tokens"] and request.trained_tokens
+    tokens = values["tokens"] and request.trained_tokens  # the request's own stand for nothing where none are stated
 
     def hours(rate: Any) -> Any:
         """Return accelerator-hours of the run with its overhead: tokens ÷ (tokens/s of one) × (1 + overhead)."""
@@ -139,46 +136,42 @@ def _speeds(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
             return np.full(len(gpus), np.nan)
         return tokens / rate / SECONDS_PER_HOUR * (1 + request.evaluation_fraction)
 
+    # the fewest hours at the highest speed
     typical, low, high = (
         hours(rate)
         for rate in (speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_high, speeds.tokens_per_s_per_gpu_low)
     )
-    rows = []
+    rows, layout = [], speeds.layout
     for row, key in enumerate(keys):
-        layout = speeds.layout
-        rows.append(
-            {
-                "model": architecture.name,
-                "gpu": key.accelerator.id,
-                "gpus": counts[row],
-                "system": key.system.id,
-                "node_gpus": key.system.gpus,
-                "fits": bool(fits[row]),
-                "reason": None if fits[row] else REASONS[int(speeds.reason[row])],
-                "confidence": str(speeds.confidence[row]),
+        cells = {
+            "model": architecture.name,
+            "gpu": key.accelerator.id,
+            "gpus": counts[row],
+            "system": key.system.id,
+            "node_gpus": key.system.gpus,
+            "fits": bool(fits[row]),
+            "reason": None if fits[row] else REASONS[int(speeds.reason[row])],
+            "confidence": str(speeds.confidence[row]),
+        }
+        if fits[row]:  # else nothing more is known of it
+            cells |= {
+                "tokens_per_s": speeds.tokens_per_s_per_gpu[row] * counts[row],
+                "tokens_per_s_per_gpu": speeds.tokens_per_s_per_gpu[row],
+                "tokens_per_s_per_gpu_low": speeds.tokens_per_s_per_gpu_low[row],
+                "tokens_per_s_per_gpu_high": speeds.tokens_per_s_per_gpu_high[row],
+                "mfu_fraction": speeds.mfu_fraction[row],
+                "peak_tflops": speeds.peak_tflops[row],
+                "memory_gb": speeds.memory_gb[row],
+                "days": typical[row] / counts[row] / HOURS_PER_DAY,
+                "gpu_hours": typical[row],
+                "gpu_hours_low": low[row],
+                "gpu_hours_high": high[row],
+                **{name: int(getattr(layout, name)[row]) for name in (*_DEGREES, "sharding", "micro_batch")},
+                "global_batch": int(layout.global_batch[row]),
+                "precision": PRECISIONS[int(layout.precision[row])],
+                "recompute": RECOMPUTES[int(layout.recompute[row])],
             }
-            | (
-                {}
-                if not fits[row]
-                else {
-                    "tokens_per_s": speeds.tokens_per_s_per_gpu[row] * counts[row],
-                    "tokens_per_s_per_gpu": speeds.tokens_per_s_per_gpu[row],
-                    "tokens_per_s_per_gpu_low": speeds.tokens_per_s_per_gpu_low[row],
-                    "tokens_per_s_per_gpu_high": speeds.tokens_per_s_per_gpu_high[row],
-                    "mfu_fraction": speeds.mfu_fraction[row],
-                    "peak_tflops": speeds.peak_tflops[row],
-                    "memory_gb": speeds.memory_gb[row],
-                    "days": typical[row] / counts[row] / HOURS_PER_DAY,
-                    "gpu_hours": typical[row],
-                    "gpu_hours_low": low[row],
-                    "gpu_hours_high": high[row],
-                    **{name: int(getattr(layout, name)[row]) for name in (*_DEGREES, "sharding", "micro_batch")},
-                    "global_batch": int(layout.global_batch[row]),
-                    "precision": PRECISIONS[int(layout.precision[row])],
-                    "recompute": RECOMPUTES[int(layout.recompute[row])],
-                }
-            )
-        )
+        rows.append(cells)
     return _relation(_COLUMNS["speeds"], rows)
 
 
@@ -188,16 +181,16 @@ def _chips(catalog: "Catalog", names: str | None) -> list[Accelerator]:
     return list({chip.id: chip for name in listed(names) for chip in catalog.accelerators(name)}.values())
 
 
-def _sizes(node: int, domain: int, network_gb_per_s: float | None, asked: int | None) -> list[int]:
+def _sizes(node: int, domain: int, network_gb_per_s: float | None, gpus_stated: int | None) -> list[int]:
     """Return the counts of an accelerator whose speed is of interest; beyond a node only where a network joins nodes.
 
     >>> _sizes(8, 8, None, None)
     [1, 2, 4, 5, 6, 8]
     """
-    if asked is not None:
-        return [asked]
-    whole = max(node, domain if domain else 1)
-    sizes = {size for size in _MACHINE_SIZES if size <= whole}
+    if gpus_stated is not None:
+        return [gpus_stated]
+    largest_joined = max(node, domain if domain else 1)  # a rack of linked nodes goes beyond one of them
+    sizes = {size for size in _MACHINE_SIZES if size <= largest_joined}
     if network_gb_per_s:
         sizes |= {node * 2**step for step in range(_DOUBLINGS + 1)}
     return sorted(sizes | {node})
@@ -214,6 +207,7 @@ def _estimates(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
 
 def _inner(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the degrees of a row's layout; nothing where it has none."""
+    # the row counts the GPUs of the whole offer, a layout those of one replica
     return {name: value for name, value in (row.get("layout") or {}).items() if name != "gpus"}
 
 
@@ -249,23 +243,24 @@ def _deployments(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
     keys = [key_of(catalog, chip.id) for chip in _chips(catalog, request.gpu)]
     plans = served(catalog, architecture, keys, request)
     rows = []
-    for plan, d in enumerate(plans.deployments):
-        serves, wide = bool(plans.serves[plan]), float(np.exp(plans.width[plan]))
+    for plan, replica in enumerate(plans.deployments):
+        serves, wide = bool(plans.serves[plan]), float(np.exp(plans.width[plan]))  # a width is a logarithm
+        # prompt and output together, as the load is stated
         both = float(plans.output_tokens_per_s[plan]) * request.tokens_per_request / request.output_tokens
         row = {
             "model": architecture.name,
-            "gpu": d.accelerator.id,
-            "gpus": d.gpus,
-            "system": d.system.id,
-            "node_gpus": d.system.gpus,
+            "gpu": replica.accelerator.id,
+            "gpus": replica.gpus,
+            "system": replica.system.id,
+            "node_gpus": replica.system.gpus,
             "serves": serves,
             "reason": None if serves else REASONS_IN_WORDS[REASONS[int(plans.reason[plan])]],
-            "precision": d.format,
-            "engine": d.engine,
-            "tensor": d.tensor,
-            "pipeline": d.pipeline,
-            "data": d.data,
-            "expert": d.expert,
+            "precision": replica.format,
+            "engine": replica.engine,
+            "tensor": replica.tensor,
+            "pipeline": replica.pipeline,
+            "data": replica.data,
+            "expert": replica.expert,
         }
         if serves:
             row |= {
@@ -273,7 +268,7 @@ def _deployments(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
                 "tokens_per_s": both,
                 "tokens_per_s_low": both / wide,
                 "tokens_per_s_high": both * wide,
-                "gpu_hours_per_mtok": d.gpus * 1e6 / both / SECONDS_PER_HOUR,
+                "gpu_hours_per_mtok": replica.gpus * 1e6 / both / SECONDS_PER_HOUR,
                 "ttft_ms": float(plans.ttft_s[plan]) * MS_PER_S,
                 "tpot_ms": float(plans.tpot_s[plan]) * MS_PER_S,
                 "batch": int(plans.sequences[plan]),
@@ -283,7 +278,7 @@ def _deployments(catalog: "Catalog", values: Mapping[str, Any]) -> Relation:
     return _relation(_COLUMNS["deployments"], rows)
 
 
-RELATIONS: dict[str, Callable[["Catalog", Mapping[str, Any]], Relation]] = {
+_RELATIONS: dict[str, Callable[["Catalog", Mapping[str, Any]], Relation]] = {
     "speeds": _speeds,
     "estimates": _estimates,
     "served": _served,

@@ -6,7 +6,7 @@ Rendering needs the payload alone, so that a saved result renders like a fresh o
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import FrozenInstanceError, dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -20,38 +20,25 @@ if TYPE_CHECKING:
 
 
 _WRITTEN = ("table", "json", "csv", "md")
-_LONGEST_REPR = 160
+_LONGEST_REPR = 160  # characters: two lines of a notebook
 _USUAL = 20  # columns of a frame, unless all are asked for
-_LONGEST_CELL = 40  # of a column that stands first in a frame
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
-Answered = TypeVar("Answered", bound="Result")
+_LONGEST_CELL = 40  # characters of a column that stands first in a frame
+_Args = ParamSpec("_Args")
+_Returned = TypeVar("_Returned")
+_Answer = TypeVar("_Answer", bound="Result")
 
 
-def guarded(method: Callable[Concatenate[Answered, Given], Made]) -> Callable[Concatenate[Answered, Given], Made]:
+def guarded(
+    method: Callable[Concatenate[_Answer, _Args], _Returned],
+) -> Callable[Concatenate[_Answer, _Args], _Returned]:
     """Have a method of a result say what is wrong with its payload where that breaks it."""
 
     @wraps(method)
-    def safe(self: Answered, /, *args: Given.args, **named: Given.kwargs) -> Made:
+    def safe(self: _Answer, /, *args: _Args.args, **kwargs: _Args.kwargs) -> _Returned:
         with self._guard():
-            return method(self, *args, **named)
+            return method(self, *args, **kwargs)
 
     return safe
-
-
-@contextmanager
-def _judging(payload: Mapping[str, Any]) -> Iterator[None]:
-    """Refuse a payload that is no answer where reading it breaks; what breaks a real one is a fault of ours."""
-    try:
-        yield
-    except (GpuCostError, OSError):
-        raise
-    except Exception:
-        from gpucost.answers.saved import checked
-        from gpucost.render.json import plain
-
-        checked({"kind": None, **plain(payload)}, "the answer")
-        raise
 
 
 def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -68,6 +55,7 @@ def copied(value: Any) -> Any:
     """
     if isinstance(value, Mapping):
         return {key: copied(item) for key, item in value.items()}
+    # only plain lists and tuples: of a NamedTuple or an array the type takes other arguments
     return type(value)(map(copied, value)) if type(value) in (list, tuple) else value
 
 
@@ -108,22 +96,13 @@ def _is_long(name: str, values: Sequence[Any]) -> bool:
     )
 
 
-def _names(fields: Any) -> str | None:
-    """Return names of columns as one text; a list of them is taken as well."""
-    if isinstance(fields, (list, tuple)) and all(isinstance(name, str) for name in fields):
-        return ",".join(fields)
-    if fields is not None and not isinstance(fields, str):
-        raise UsageError(f"fields: found {shown(fields)}; give names with commas between them, or a list of names.")
-    return fields
-
-
 class Sealed:
     """Says of any attribute that it cannot be set; a frozen dataclass with slots breaks at one that is no field."""
 
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
-        if "__setattr__" in vars(cls):  # the dataclass has been there
+        if "__setattr__" in vars(cls):  # the dataclass has been there  # set by the dataclass, after the class was made
             cls.__setattr__ = cls.__delattr__ = _refuse  # type: ignore[method-assign]
 
 
@@ -133,6 +112,8 @@ def _refuse(answer: object, name: str, value: object = None) -> None:
 
 class Unabridged:
     """Asks a question again for what its answer left out, once; a copy that was pickled has nobody to ask."""
+
+    # a lambda cannot be pickled; the payload can
 
     def __init__(self, ask: Callable[[], Mapping[str, Any]] | None, payload: Mapping[str, Any]) -> None:
         self._ask, self._payload = ask, payload
@@ -153,6 +134,7 @@ class Result(Sealed):
     """An answer: its payload and the ways to render it."""
 
     payload: Mapping[str, Any]
+    # a question that shows its first options hands over how to have all of them: frames hold all
     all_of_it: "Unabridged | None" = field(default=None, compare=False, kw_only=True)
 
     @property
@@ -172,8 +154,20 @@ class Result(Sealed):
         """The exit code that a command ends with: 0, unless the answer is that it cannot be."""
         return 0
 
-    def _guard(self) -> AbstractContextManager[None]:
-        return _judging(self.payload)
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        """Refuse a payload that is no answer where reading it breaks; what breaks a real one is a fault of ours."""
+        try:
+            yield
+        except (GpuCostError, OSError):
+            raise
+        except Exception:
+            from gpucost.answers.saved import checked
+            from gpucost.render.json import plain
+
+            # only now: anybody may build a result of any mapping, and checking each would cost more than showing it
+            checked({"kind": None, **plain(self.payload)}, "the answer")
+            raise
 
     def to_dict(self) -> dict[str, Any]:
         """Return a copy of the payload as a plain dictionary; nothing that is changed in it changes the answer."""
@@ -208,6 +202,7 @@ class Result(Sealed):
                 frame[name] = 0.0
         values = frame.to_dict("list")
         if all:
+            # the sort is stable: plain columns keep their order, and nested and long ones follow
             return frame[sorted(frame.columns, key=lambda name: _is_long(str(name), values[name]))]
         return frame[self._usual([name for name in frame.columns if not _is_long(str(name), values[name])])]
 
@@ -253,17 +248,29 @@ class Result(Sealed):
         """Return the answer as a command writes it: table, json, csv of its main list, or md; `fields` of that list."""
         if format_ not in _WRITTEN:
             raise UsageError(f"an answer cannot be written as {shown(format_)}. Formats: {', '.join(_WRITTEN)}.")
-        if names := _names(fields):
-            return self._picked(format_, names, self._lines() if lines else self._rows())
+        if isinstance(fields, (list, tuple)) and all(isinstance(name, str) for name in fields):
+            fields = ",".join(fields)
+        if fields is not None and not isinstance(fields, str):
+            raise UsageError(f"fields: found {shown(fields)}; give names with commas between them, or a list of names.")
+        if fields:
+            from gpucost.render.rows import render_rows
+
+            rows = self._lines() if lines else self._rows()
+            # without rows the names that were asked for are the columns; else the writer knows the keys
+            columns = [] if rows else [name.strip() for name in fields.split(",")]
+            # what every JSON list carries beside its rows
+            envelope = {key: self.payload.get(key) for key in ("schema_version", "catalog_version", "as_of")}
+            envelope["warnings"] = list(self.payload.get("warnings") or ())
+            return render_rows(rows, columns=columns, format_=format_, fields=fields, envelope=envelope)
         if format_ == "json":
             return self.to_json()
         if format_ == "csv":
             return self.to_csv(lines=lines)
-        if format_ == "md" and explain:
+        if format_ == "md":
             from gpucost.render.markdown import write
 
-            return write(self.explanation())
-        return self.to_markdown() if format_ == "md" else self.explain() if explain else self.to_text(details=details)
+            return write(self.explanation()) if explain else self.to_markdown()
+        return self.explain() if explain else self.to_text(details=details)
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return the main list without what is nested in it."""
@@ -272,15 +279,6 @@ class Result(Sealed):
     def _lines(self) -> list[dict[str, Any]]:
         """Return a row per line of each bill, where there are bills."""
         return self._rows()
-
-    def _picked(self, format_: str, fields: str, rows: list[dict[str, Any]]) -> str:
-        """Return some keys of rows; as JSON with what every JSON list carries beside its rows."""
-        from gpucost.render.rows import render_rows
-
-        around = {key: self.payload.get(key) for key in ("schema_version", "catalog_version", "as_of")}
-        around["warnings"] = list(self.payload.get("warnings") or ())
-        names = [] if rows else [name.strip() for name in fields.split(",")]
-        return render_rows(rows, columns=names, format_=format_, fields=fields, envelope=around)
 
     @guarded
     def to_csv(self, *, lines: bool = False) -> str:
@@ -303,6 +301,7 @@ class Result(Sealed):
         with self._guard():
             if line := self.payload.get("headline") or self.payload["lead"]:
                 return str(line)
+            # a scenario has several parts, each with a line of its own
             parts = [(part["name"], part["payload"]) for part in self.payload.get("parts", ())]
             return "\n".join(f"{name}: {part.get('headline') or part['lead']}" for name, part in parts)
 

@@ -20,13 +20,12 @@ from gpucost.words import RECOMPUTES
 if TYPE_CHECKING:
     import pandas
 
-    from gpucost.answers.training import Timed
     from gpucost.catalog import Catalog
     from gpucost.speed.throughput import Layouts, Timings, Wanted
 
 _OPERATIONS = ("matmul", "attention", "norm", "gelu", "copy", "all_reduce", "flash")
 _ONE_OR_A_MACHINE = "1, or what the machine named holds"
-_OF_A_LAYOUT = (  # any of these states a layout
+_OF_A_LAYOUT = (  # any of these states a layout, which is then timed as it is instead of the usual ones
     "tensor",
     "pipeline",
     "context",
@@ -120,11 +119,13 @@ class ThroughputTable:
     ],
 )
 def throughput(
+    # the model and the accelerators; most arguments may be columns, a case each
     model: Annotated[v.TrainedModel | Sequence[str], COLUMN],
     gpu: Annotated[v.OneGpu | Sequence[str], COLUMN],
     gpus: Annotated[v.Count | ArrayLike | None, COLUMN, detail(usual=_ONE_OR_A_MACHINE)] = None,
     *,
     system: v.System | None = None,
+    # the layout, searched where nothing is said
     tensor: Annotated[v.TensorParallel | ArrayLike | None, COLUMN] = None,
     pipeline: Annotated[v.PipelineParallel | ArrayLike | None, COLUMN] = None,
     context: Annotated[v.ContextParallel | ArrayLike | None, COLUMN] = None,
@@ -135,11 +136,13 @@ def throughput(
     virtual_stages: Annotated[str | int | ArrayLike | None, whole(), "Model chunks per pipeline stage.", COLUMN] = None,
     sharding: Annotated[v.Sharding | ArrayLike | None, COLUMN] = None,
     micro_batch: Annotated[v.MicroBatch | ArrayLike | None, COLUMN] = None,
+    # the work of a step
     global_batch: Annotated[v.GlobalBatch | ArrayLike | None, COLUMN] = None,
     sequence: Annotated[v.SequenceTokens | ArrayLike | None, detail(field="", column=True)] = None,
     document_tokens: v.DocumentTokens | None = None,
     offload: v.Offload = "none",
     recompute: Annotated[str | Sequence[str] | None, one_of(*RECOMPUTES), "Activation recomputation.", COLUMN] = None,
+    # how it is trained
     precision: Annotated[v.Precision | Sequence[str] | None, COLUMN] = None,
     method: v.Method = "full",
     lora_rank: v.LoraRank = 16,
@@ -148,15 +151,19 @@ def throughput(
     flash: v.UsuallyFlash | None = None,
     dispatcher: v.Dispatcher | None = None,
     links: v.Links = "own",
+    # a speed that was measured in place of the predicted one
     mfu: v.Mfu | None = None,
     tokens_per_s_per_gpu: v.TokensPerSPerGpu | None = None,
     step_time: v.StepTime | None = None,
+    # the day of the facts
     as_of: v.AsOf | None = None,
     known_as_of: v.KnownAsOf | None = None,
+    # how data reach the accelerators
     dataset: v.Dataset | None = None,
     loader_workers: v.LoaderWorkers | None = None,
     decode_rate: v.DecodeRate | None = None,
     storage_bandwidth: v.StorageBandwidth | None = None,
+    # serving instead of training
     serving: Annotated[
         bool, FLAG, "Output tokens per second of serving, at each --batch; --gpu takes several."
     ] = False,
@@ -232,26 +239,34 @@ def throughput(
         engine=engine,
     )
     if values["serving"]:
-        return _served(values, catalog)
+        return _serving_speeds(values, catalog)
     from gpucost.speed.throughput import columns_answer, single
     from gpucost.workloads.training import too_long
 
     facts = opened(values, catalog)
     values["gpus"] = _counts(facts, values)
-    job = wanted_of(values)
-    if not job.scalar and job.own_speed is not None:
-        raise UsageError(f"{job.own_speed.flag} applies to a single layout; columns are always timed by the model.")
-    if not job.scalar and any(job.data_flow):
-        raise UsageError("data arguments (--dataset, --storage-bandwidth …) apply to a single layout, not to columns.")
+    job = _layout_asked_for(values)
     if not job.scalar:
+        # columns are for many layouts at once: what holds for a single one is refused
+        if job.own_speed is not None:
+            raise UsageError(f"{job.own_speed.flag} applies to a single layout; columns are always timed by the model.")
+        if any(job.data_flow):
+            raise UsageError(
+                "data arguments (--dataset, --storage-bandwidth …) apply to a single layout, not to columns."
+            )
         return ThroughputTable(*columns_answer(facts, job))
     timed = single(facts, job)
     architecture = facts.architecture(values["model"])
     notes = [*facts.taken(values["gpu"]), *architecture.warnings, *too_long(architecture, timed["sequence_tokens"])]
-    notes += warnings_of(timed)
+    if not timed["fits"]:  # timed all the same: a reader may know a way to save memory
+        need, usable = (timed[name] * GIB / GB for name in ("memory_gib", "usable_memory_gib"))
+        notes.append(
+            f"this layout needs {need:,.1f} GB per GPU and {usable:,.1f} GB are usable: it would run out of memory."
+        )
     return ThroughputResult({"kind": "throughput", **framed(facts, values), **timed, "warnings": notes, "sources": {}})
 
 
+# What of its arguments means something to serving; any other that is said is refused.
 _OF_SERVING = (
     "model",
     "gpu",
@@ -266,17 +281,17 @@ _OF_SERVING = (
 )
 
 
-def _served(values: Mapping[str, Any], catalog: "Catalog | None") -> "ServingSpeedResult":
+def _serving_speeds(values: Mapping[str, Any], catalog: "Catalog | None") -> "ServingSpeedResult":
     """Answer for serving: what belongs to a step of training is refused."""
     from gpucost.ask.inference import request_of
     from gpucost.catalog.names import listed
     from gpucost.serving.speeds import USUAL_BATCHES, speeds_payload
 
-    usual = {one.name: one.default for one in QUESTIONS["throughput"].arguments}
+    defaults = {argument.name: argument.default for argument in QUESTIONS["throughput"].arguments}
     foreign = [
         name
         for name, value in values.items()
-        if name not in _OF_SERVING and value is not None and value != usual.get(name)
+        if name not in _OF_SERVING and value is not None and value != defaults.get(name)
     ]
     if foreign:
         raise ContradictionError(f"{', '.join(map(flag_of, foreign))}: only without --serving.", foreign[:1])
@@ -286,8 +301,7 @@ def _served(values: Mapping[str, Any], catalog: "Catalog | None") -> "ServingSpe
     request = request_of(
         facts, model=values["model"], precision=values["weights"] or "auto", **at_any_latency, **stated
     )
-    named = values["gpu"]
-    names = listed(named) if isinstance(named, str) else [*named]
+    names = listed(values["gpu"]) if isinstance(values["gpu"], str) else [*values["gpu"]]
     count = None if values["gpus"] is None else int(values["gpus"])
     return ServingSpeedResult(speeds_payload(facts, request, names, count, values["batch"] or USUAL_BATCHES))
 
@@ -324,6 +338,7 @@ class RooflineResult(Result):
 def roofline(
     gpu: v.OneGpu,
     *,
+    # one operation
     matmul: Annotated[str | None, named("MxNxK"), "A matrix product."] = None,
     attention: Annotated[
         str | None, named("TOKENSxHEADSxDIM"), "Causal attention over one sequence; naive with --no-flash."
@@ -336,9 +351,11 @@ def roofline(
     all_reduce: Annotated[
         str | float | None, BYTES, "An all-reduce over the gpus, such as of 16gb.", detail(example="16gb")
     ] = None,
+    # or a whole step of a model
     model: Annotated[v.TrainedModel | None, "A whole training step of this model."] = None,
     gpus: Annotated[v.Count | None, detail(usual=_ONE_OR_A_MACHINE)] = None,
     system: v.System | None = None,
+    # its layout
     tensor: v.TensorParallel | None = None,
     pipeline: v.PipelineParallel | None = None,
     context: v.ContextParallel | None = None,
@@ -347,17 +364,20 @@ def roofline(
     virtual_stages: Annotated[str | int | None, whole(), "Model chunks per pipeline stage."] = None,
     sharding: v.Sharding | None = None,
     micro_batch: v.MicroBatch | None = None,
+    # its work
     global_batch: v.GlobalBatch | None = None,
     sequence: Annotated[v.SequenceTokens | None, detail(field="")] = None,
     document_tokens: v.DocumentTokens | None = None,
     offload: v.Offload = "none",
     recompute: Annotated[str | None, one_of(*RECOMPUTES), "Activation recomputation."] = None,
     precision: v.Precision | None = None,
+    # how it is trained
     method: v.Method = "full",
     lora_rank: v.LoraRank = 16,
     software: v.Software = "typical",
     software_year: v.SoftwareYear | None = None,
     flash: v.UsuallyFlash | None = None,
+    # the day of the facts
     as_of: v.AsOf | None = None,
     known_as_of: v.KnownAsOf | None = None,
     catalog: "Catalog | None" = None,
@@ -419,7 +439,8 @@ def roofline(
             facts, values["gpu"], values["system"], values["gpus"], values["precision"], **work
         )
     else:
-        payload = roofs.whole_step(facts, wanted_of(values))
+        payload = roofs.whole_step(facts, _layout_asked_for(values))
+    # taken: which of several accelerators a name was read as
     notes = facts.taken(values["gpu"])
     if values["model"]:
         architecture = facts.architecture(values["model"])
@@ -429,22 +450,18 @@ def roofline(
 
 def _counts(facts: "Catalog", values: Mapping[str, Any]) -> Any:
     """Return the number of accelerators asked for, else as many as a machine that is named holds, else one."""
-    gpus, named = values["gpus"], values["gpu"]
-    if gpus is not None or named is None:
-        return 1 if gpus is None else gpus
-    return (facts.gpus_in(named) or 1) if isinstance(named, str) else [facts.gpus_in(str(one)) or 1 for one in named]
+    if values["gpus"] is not None:
+        return values["gpus"]
+    machine = values["gpu"]
+    if machine is None:
+        return 1
+    if isinstance(machine, str):
+        return facts.gpus_in(machine) or 1
+    return [facts.gpus_in(str(name)) or 1 for name in machine]
 
 
-def wanted_of(values: Mapping[str, Any]) -> "Wanted":
+def _layout_asked_for(values: Mapping[str, Any]) -> "Wanted":
     """Return the layout that read arguments ask for."""
     from gpucost.speed.throughput import Wanted
 
     return Wanted(**{name: values[name] for name in Wanted.__struct_fields__ if name in values})
-
-
-def warnings_of(answer: "Timed") -> list[str]:
-    """Return what a reader must be told: a layout that does not fit is timed all the same."""
-    if answer["fits"]:
-        return []
-    need, usable = (answer[name] * GIB / GB for name in ("memory_gib", "usable_memory_gib"))
-    return [f"this layout needs {need:,.1f} GB per GPU and {usable:,.1f} GB are usable: it would run out of memory."]

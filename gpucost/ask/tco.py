@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from gpucost.render.document import Document
 
 _MONTHS = 36  # of a mix, with a constant demand
-_OF_A_PRICE = ("provider", "option", "region")
+_OF_A_PRICE = ("provider", "option", "region")  # by which the market's rental price is looked up
+# What of a mix is no input of the plan of ownership.
 _LIMITS = ("budget_usd", "max_owned_gpus", "max_on_demand", "spot_share", "own", "life_months", "gap", "time_limit_s")
 
 
@@ -105,6 +106,7 @@ class TcoResult(Result):
     ],
 )
 def tco(
+    # the cluster, and how much it is used
     gpu: Annotated[v.OneGpu | None, "Accelerator to own, such as h100-sxm."] = None,
     gpus: Annotated[v.Gpus | None, "Number of GPUs."] = None,
     *,
@@ -122,6 +124,7 @@ def tco(
     months: Annotated[
         str | int | None, whole(1, 1200), "Length of the comparison in months.", detail(example=48)
     ] = None,
+    # the rent that owning is compared with
     rent: Annotated[
         str | float | Sequence[str | float] | Mapping[str, str] | None,
         RENTS,
@@ -141,6 +144,7 @@ def tco(
     rent_curve: Annotated[
         str | None, FILE, "CSV of rental prices: month, usd_per_gpu_hour.", detail(example="curve.csv")
     ] = None,
+    # money, tax and place
     wacc: v.Wacc | None = None,
     tax: Annotated[
         str | float | None,
@@ -179,6 +183,7 @@ def tco(
         "Where the hardware stands and who runs it.",
         detail(usual="by the number and form of the GPUs", example="colocation"),
     ] = None,
+    # how it is paid, and when it comes
     financing: Annotated[
         str | None,
         one_of("cash", "loan", "lease", "operating_lease"),
@@ -198,6 +203,7 @@ def tco(
         "Grid whose carbon intensity counts, from the energy table, such as france.",
         detail(example="france"),
     ] = None,
+    # a workload, which sets the use and the cost per token
     model: Annotated[v.Model | None, "Model of the workload that sets utilisation and cost per token."] = None,
     tokens: Annotated[v.Tokens | None, "Tokens of one training run."] = None,
     mfu: Annotated[v.Mfu | None, "Use your measured training MFU, e.g. 35%.", detail(field="")] = None,
@@ -235,11 +241,14 @@ def tco(
         "Price of a hosted API per million tokens, for the same tokens.",
         detail(example=0.9, field="api_usd_per_mtok"),
     ] = None,
+    # how the result is shown
     currency: Annotated[
         str | None, named("CODE", "currencies"), "Show the result in this currency as well.", detail(example="EUR")
     ] = None,
+    # a plan with any other input
     plan: v.PlanSource | None = None,
     set: v.Inputs | None = None,
+    # the risk
     draws: Annotated[
         str | int | None, whole(0), "Monte Carlo draws; 0 turns it off.", detail(usual="1000", example=1000)
     ] = None,
@@ -305,9 +314,11 @@ def tco(
         as_of=as_of,
         known_as_of=known_as_of,
     )
-    request = requested(arguments, rent)
+    request = _requested(arguments, rent)
+    # the answer's own request names the cluster, also where a plan or a model of the workload decides it
     for name in ("gpus", "gpu"):
-        if name not in request and (stated := flags.get(name) or file.given.get(name) or file.special.get(name)):
+        stated = flags.get(name) or file.given.get(name) or file.special.get(name)
+        if name not in request and stated:
             value = getattr(stated, "value", stated)
             request[name] = int(value) if isinstance(value, float) else value
     if machine := facts.machine(request.get("gpu")):  # the answer counts accelerators, not machines
@@ -320,34 +331,41 @@ def tco(
 def _comparison(
     catalog: "Catalog | None", /, **stated: Any
 ) -> "tuple[Catalog, PlanFile, dict[str, Any], dict[str, Any], dict[str, Any]]":
-    """Read what was asked: the facts, the plan, the inputs and what else was said over it, and all of it as read."""
-    special, flags, arguments = said(**stated)
-    facts = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
-    file = plan_of(facts, arguments.get("plan"))
-    return facts, file, {**flags, **workload_flags(facts, file, flags, special)}, special, arguments
+    """Read arguments of `tco`: the facts, the plan, the inputs and the special names over it, and all of it as read."""
+    from gpucost.catalog.shared import shared_catalog
+    from gpucost.ownership.assemble import inputs_of
 
-
-def said(**stated: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Read arguments of `tco`: what is said beside the inputs, the inputs, and all of it as it was read."""
     question_ = QUESTIONS["tco"]
     arguments = read_stated(question_, **stated)
-    # a plan may say the rest: of what is said here, only what a price given here leaves no use for is judged
+    # hours of use become the share of hours that the engine takes
     hours = arguments.pop("hours_per_month", None)
-    if (of_all := arguments.pop("gpu_hours_per_month", None)) is not None:
+    hours_of_all = arguments.pop("gpu_hours_per_month", None)
+    if hours_of_all is not None:
         if "gpus" not in arguments:
             raise UsageError("--gpu-hours-per-month: of how many GPUs? Add --gpus.")
-        hours = of_all / arguments["gpus"]
+        hours = hours_of_all / arguments["gpus"]
         if hours > HOURS_PER_MONTH:
             raise UsageError(
-                f"--gpu-hours-per-month: {of_all:,.0f} are {hours:,.0f} hours of each of {arguments['gpus']:,} GPUs; a"
-                f" month has {HOURS_PER_MONTH:,.0f}. Add GPUs."
+                f"--gpu-hours-per-month: {hours_of_all:,.0f} are {hours:,.0f} hours of each of {arguments['gpus']:,}"
+                f" GPUs; a month has {HOURS_PER_MONTH:,.0f}. Add GPUs."
             )
     if hours is not None:
         arguments["utilisation"] = hours / HOURS_PER_MONTH
-    judged = {name: arguments[name] for name in (*_OF_A_PRICE, "rent") if name in arguments and "rent" in arguments}
-    refuse_idle(question_, judged, arguments)
+    # a plan may say the rest, so only what a rent that is stated here leaves no use for is refused
+    if "rent" in arguments:
+        refuse_idle(
+            question_, {name: arguments[name] for name in (*_OF_A_PRICE, "rent") if name in arguments}, arguments
+        )
     special, flags = _apart(question_, arguments)
-    return special, flags, arguments
+    facts = catalog or shared_catalog(special.pop("as_of", None), special.pop("known_as_of", None))
+    file = plan_of(facts, arguments.get("plan"))
+    # a workload (model, tokens, runs per year) becomes inputs: the use, and the cost per token
+    workload = {**file.special, **special}
+    refuse_idle(question_, workload, workload)
+    if workload.get("model") or workload.get("tokens_per_month") is not None:
+        inputs = {**{name: entry.value for name, entry in file.given.items()}, **flags}
+        flags = {**flags, **inputs_of(facts, workload, inputs, _serving_speed)}
+    return facts, file, flags, special, arguments
 
 
 def case_of(stated: Mapping[str, Any], catalog: "Catalog") -> "OwnershipCase":
@@ -387,6 +405,7 @@ class MixResult(Result):
     ],
 )
 def mix(
+    # the demand: a file, or a constant
     demand: Annotated[
         str | Sequence[float] | None,
         DEMAND,
@@ -407,9 +426,11 @@ def mix(
         detail(usual="0%", example="20%"),
     ] = None,
     months: Annotated[str | int, whole(1, 120), "Length, with constant."] = _MONTHS,
+    # the ways to carry it, and their prices
     gpu: v.OneGpu | None = None,
     rent: Annotated[v.Rent | None, "On-demand price per GPU-hour."] = None,
     provider: Annotated[v.Provider | None, "Take prices and terms of this provider from the catalog."] = None,
+    # what bounds them
     budget: Annotated[
         str | float | None,
         plain(0, 1e15, metavar="USD"),
@@ -442,6 +463,7 @@ def mix(
     ] = None,
     lead_time: Annotated[v.LeadTime | None, "Time from order to use, such as 36w."] = None,
     wacc: v.Wacc | None = None,
+    # when the search stops
     gap: Annotated[
         str | float | None,
         share(),
@@ -454,6 +476,7 @@ def mix(
         "Also stop after this time; the result then depends on the speed of the machine.",
         detail(example=60, field="time_limit_s"),
     ] = None,
+    # a plan with any other input
     plan: Annotated[
         v.PlanSource | None, "TOML file with any input by name, and [[supply]] entries; elsewhere also a table."
     ] = None,
@@ -469,6 +492,10 @@ def mix(
     $ gpucost mix demand.csv --gpu h100-sxm --lead-time 36w
     $ gpucost mix --constant 64 --growth 50% --months 36 --gpu h100-sxm --budget 2000000
     """
+    import numpy as np
+
+    from gpucost.arguments.kinds import numbers
+    from gpucost.catalog.shared import shared_catalog
     from gpucost.ownership.mix import answer as planned
     from gpucost.ownership.mix import demand_of
 
@@ -499,15 +526,24 @@ def mix(
     )
     refuse_idle(question_, stated, stated)
     special, by_name = _apart(question_, stated)
-    facts = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
+    facts = catalog or shared_catalog(special.pop("as_of", None), special.pop("known_as_of", None))
     usage, level, rise, length = (by_name.pop(name, None) for name in ("demand", "constant", "growth", "months"))
     length = _MONTHS if length is None else length
-    listed = usage is not None and not isinstance(usage, str)
-    curve = by_month(usage) if listed else demand_of(usage, level, rise, length)
+    is_list = usage is not None and not isinstance(usage, str)
+    if is_list:  # GPUs by month, from Python
+        try:
+            curve = numbers(usage)
+        except (TypeError, ValueError, OverflowError):
+            curve = np.zeros(0)
+        if curve.ndim != 1 or curve.size == 0 or not np.isfinite(curve).all() or curve.min() < 0 or curve.max() <= 0:
+            raise UsageError("demand: expected GPUs by month, none negative or missing, and not all zero.")
+    else:
+        curve = demand_of(usage, level, rise, length)
     limits = {name: {**by_name, **special}[name] for name in _LIMITS if name in by_name or name in special}
-    flags, special = ({k: v for k, v in part.items() if k not in _LIMITS} for part in (by_name, special))
-    request = requested(stated, rent) | ({"months": length} if level is not None else {})
-    if listed:
+    flags = {name: value for name, value in by_name.items() if name not in _LIMITS}
+    special = {name: value for name, value in special.items() if name not in _LIMITS}
+    request = _requested(stated, rent) | ({"months": length} if level is not None else {})
+    if is_list:
         request["demand"] = curve.tolist()
     return MixResult(planned(facts, plan_of(facts, stated.get("plan")), flags, special, curve, limits, request))
 
@@ -516,15 +552,8 @@ def mix(
 def plan_kinds() -> tuple[tuple[str, Kind], ...]:
     """Return the kinds of what a plan may say under the name of an argument of `tco` or `mix`."""
     arguments = [argument for question_name in ("tco", "mix") for argument in QUESTIONS[question_name].arguments]
-    kinds = {called: argument.kind for argument in arguments for called in (argument.name, argument.field) if called}
+    kinds = {name: argument.kind for argument in arguments for name in (argument.name, argument.field) if name}
     return (*kinds.items(), ("quote", RENTS))  # a plan has the market's price in a row of its own
-
-
-def catalog_on(as_of: str | None, known_as_of: str | None = None) -> "Catalog":
-    """Return the catalog as of a day."""
-    from gpucost.catalog.shared import shared_catalog
-
-    return shared_catalog(as_of, known_as_of)
 
 
 def _apart(question_: Question, stated: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -535,6 +564,7 @@ def _apart(question_: Question, stated: Mapping[str, Any]) -> tuple[dict[str, An
     by_name = by_field(question_, stated)
     by_name.pop("plan", None)
     inputs = by_name.pop("set", {})
+    # a price without a name is the rent; the others are quotes, which are compared with it
     if isinstance(rents := by_name.get("rent"), dict):
         price = rents.get("")
         quotes = {name: terms for name, terms in rents.items() if name}
@@ -549,7 +579,7 @@ def _apart(question_: Question, stated: Mapping[str, Any]) -> tuple[dict[str, An
     return special, inputs
 
 
-def requested(stated: Mapping[str, Any], rent: Any) -> dict[str, Any]:
+def _requested(stated: Mapping[str, Any], rent: Any) -> dict[str, Any]:
     """Return what was asked as it was read, so that it can be asked again; quotes as they were written."""
     request = dict(stated)
     if isinstance(rents := request.get("rent"), dict):
@@ -570,26 +600,7 @@ def plan_of(catalog: "Catalog", plan: "str | Mapping[str, Any] | None") -> "Plan
     return read_plan(plan, names, plan_kinds())
 
 
-def workload_flags(
-    catalog: "Catalog", plan: "PlanFile", flags: Mapping[str, Any], special: dict[str, Any]
-) -> dict[str, Any]:
-    """Turn a workload (model, tokens, runs per year) into inputs, where one was given."""
-    workload = {**plan.special, **special}
-    refuse_idle_load(workload)
-    if not workload.get("model") and workload.get("tokens_per_month") is None:
-        return {}
-    from gpucost.ownership.assemble import inputs_of
-
-    inputs = {**{name: entry.value for name, entry in plan.given.items()}, **flags}
-    return inputs_of(catalog, workload, inputs, serving_speed)
-
-
-def refuse_idle_load(workload: Mapping[str, Any]) -> None:
-    """Refuse a part of a workload that means nothing without another one."""
-    refuse_idle(QUESTIONS["tco"], workload, workload)
-
-
-def serving_speed(catalog: "Catalog", workload: Mapping[str, Any]) -> "tuple[Given, float]":
+def _serving_speed(catalog: "Catalog", workload: Mapping[str, Any]) -> "tuple[Given, float]":
     """Return tokens per second and GPU (prompt and reply together) of the cheapest deployment, and GPUs per server."""
     from gpucost.ask.inference import request_of
     from gpucost.ownership.plan import Given
@@ -604,19 +615,5 @@ def serving_speed(catalog: "Catalog", workload: Mapping[str, Any]) -> "tuple[Giv
     text = f"{workload['model']} on {best['gpu']} × {factors['replica_gpus']:g}, {best['precision']}, {best['engine']}"
     ends = (speed * factors["speed_low_ratio"], speed * factors["speed_high_ratio"])
     server = catalog.default_system(gpu)
+    # a server is bought whole, also where a replica takes less of it
     return Given(speed, *ends, text, "derived"), max(float(factors["replica_gpus"]), float(server.gpus))
-
-
-def by_month(demand: Sequence[float]) -> Any:
-    """Return a demand that was given as GPUs by month."""
-    import numpy as np
-
-    from gpucost.arguments.kinds import numbers
-
-    try:
-        curve = numbers(demand)
-    except (TypeError, ValueError, OverflowError):
-        curve = np.zeros(0)
-    if curve.ndim != 1 or curve.size == 0 or not np.isfinite(curve).all() or curve.min() < 0 or curve.max() <= 0:
-        raise UsageError("demand: expected GPUs by month, none negative or missing, and not all zero.")
-    return curve

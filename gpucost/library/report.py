@@ -3,8 +3,8 @@
 And what makes it fit to be handed on: who stands behind it, and what of it may be shared.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -66,8 +66,10 @@ class ReportResult(Result):
             texts = {".md": self.to_markdown, ".json": self.to_json, ".txt": self.to_text}
             write_text(path, texts[suffix]())
 
-    def _guard(self) -> AbstractContextManager[None]:
-        return reading(self.name)
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        with reading(self.name):
+            yield
 
 
 def check_suffix(path: str) -> str:
