@@ -462,11 +462,11 @@ def test_the_examples_of_a_command_run(name, tmp_path, monkeypatch):
 
 
 def test_models_and_serving_name_the_same_published_format(catalog):
-    from gpucost.cli.lists import described
+    from gpucost.catalog.models import model_rows
     from gpucost.workloads.service import native_format
 
     presets = catalog.presets
-    shown = {row["id"]: row for row in described(catalog, presets)}
+    shown = {row["id"]: row for row in model_rows(catalog, presets)}
     assert [(one.name, native_format(one)) for one in presets if native_format(one) != "bf16"] == [
         (one.name, shown[one.name]["native_precision"]) for one in presets if native_format(one) != "bf16"
     ]

@@ -449,10 +449,10 @@ def _gpus(arguments: Arguments) -> Any:
 
 
 def _models(arguments: Arguments) -> Any:
-    from gpucost.cli.lists import described
+    from gpucost.catalog.models import model_rows
 
     catalog = _opened(None, None)
-    rows = described(catalog, catalog.architectures(_name_in(arguments, "models")))
+    rows = model_rows(catalog, catalog.architectures(_name_in(arguments, "models")))
     return compact.rounded({"models": _first(compact.rows(rows, _MODEL, len(rows)), arguments), "of": len(rows)})
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpucost.catalog import Catalog
-    from gpucost.types import Architecture
 
 
 # --- Accelerators.
@@ -315,8 +314,6 @@ def systems(
 
 # --- Architectures, presets or not, with their parameters counted.
 
-NOT_SHOWN = ("name", "blocks", "stored_bytes", "mixer_bytes_each", "warnings")
-
 
 @click.command(name="models", cls=GroupedCommand)
 @signature_options
@@ -340,11 +337,12 @@ def models(
     gpucost models 11b
     gpucost models ./config.json --context 128000 --format json
     """
+    from gpucost.catalog.models import model_rows
     from gpucost.catalog.names import chosen
 
     architectures = catalog.architectures(name)
     families = () if family is None or name is None else (preset.family for preset in catalog.presets)
-    rows = chosen(described(catalog, architectures, context), "family", family, families)
+    rows = chosen(model_rows(catalog, architectures, context), "family", family, families)
     warnings = [f"{item.name}: {text}" for item in architectures for text in item.warnings]
     if name is not None and len(rows) == 1 and out.is_plain:
         out.rows(_in_full(rows[0]), ("what", "value"), catalog, warnings)
@@ -357,58 +355,6 @@ def _in_full(row: "Mapping[str, Any]") -> list[dict[str, str]]:
     from gpucost.render.document import cell_text, columns_of, head_text
 
     return [{"what": head_text(column), "value": cell_text(row, column)} for column in columns_of("models")]
-
-
-def licence_of(licences: "Sequence[Mapping[str, Any]]", model: str) -> str | None:
-    """Return the licence of a model by the longest beginning of its name, in whole parts; None is not known.
-
-    >>> known = [{"begins": "a-3", "licence": "MIT"}, {"begins": "a-3-70b", "licence": None}]
-    >>> licence_of(known, "a-3-8b"), licence_of(known, "a-3-70b-chat"), licence_of(known, "a-3.1-8b")
-    ('MIT', None, None)
-    """
-    begun = [row for row in licences if f"{model}-".startswith(f"{row['begins']}-")]
-    found: Mapping[str, Any] = max(begun, key=lambda row: len(row["begins"]), default={})
-    return found.get("licence")
-
-
-def described(
-    catalog: "Catalog", architectures: "Sequence[Architecture]", context_tokens: int = 8192
-) -> list[dict[str, Any]]:
-    """Return rows of architectures with their recounted and published parameters, cache and weights.
-
-    Publishers count the active parameters with or without embeddings: where one states a number, it is shown.
-    """
-    from msgspec.structs import asdict
-
-    from gpucost.physics.blocks import cache_values, state_values
-    from gpucost.physics.serving.cases import published_bytes
-    from gpucost.physics.transformer import active_parameters, stack, total_parameters
-
-    shape = stack(architectures)
-    total, active = total_parameters(shape), active_parameters(shape)
-    published = {row["id"]: row for row in catalog.rows("llms")}
-    licences = list(catalog.rows("licences"))
-    rows = []
-    for index, item in enumerate(architectures):
-        row = published.get(item.name, {})
-        counts = {
-            "id": item.name,
-            "family": item.family,
-            "licence": licence_of(licences, item.name) if row else None,
-            "parameters": int(total[index]),
-            "active_parameters": int(row.get("published_active_parameters") or active[index]),
-            "published_parameters": row.get("published_parameters"),
-            "published_active_parameters": row.get("published_active_parameters"),
-            "training_tokens": row.get("training_tokens"),
-            "context_tokens": context_tokens,
-            "kv_cache_bytes": 2 * cache_values(item, context_tokens),
-            "recurrent_state_bytes": 2 * state_values(item),
-            "weight_bytes": int(published_bytes(item)),
-            "native_precision": item.native_precision or "bf16",
-        }
-        dimensions = {key: value for key, value in asdict(item).items() if key not in (*NOT_SHOWN, *counts)}
-        rows.append({**counts, **dimensions})
-    return rows
 
 
 # --- Sources.

@@ -70,10 +70,10 @@ def models(name: str | None = None, *, catalog: "Catalog | None" = None) -> "pan
     catalog
         A catalog that is already open.
     """
-    from gpucost.cli.lists import described
+    from gpucost.catalog.models import model_rows
 
     facts = _facts(catalog)
-    return _frame(described(facts, facts.architectures(name)))
+    return _frame(model_rows(facts, facts.architectures(name)))
 
 
 def sources(table: str | None = None, *, catalog: "Catalog | None" = None) -> "pandas.DataFrame":

@@ -129,9 +129,9 @@ def outlook(moves: Sequence[Move], chips: Mapping[str, ChipTraits], cell: Cell, 
     number = sum(by_cell.values()) ** 2 / squares if squares else 0.0
     if number < FEWEST:
         return None
-    log_ratios, weight = np.array([move.log_ratio for move in moves]), np.array(weights)
+    log_ratios, weight_of_move = np.array([move.log_ratio for move in moves]), np.array(weights)
     widened = sqrt(1 + _SPARSE / number)
-    low, high = (weighted_quantile(log_ratios, weight, share) * widened for share in ENDS)
+    low, high = (weighted_quantile(log_ratios, weight_of_move, share) * widened for share in ENDS)
     return Outlook(exp(min(low, 0.0)), exp(max(high, 0.0)), number)
 
 

@@ -531,10 +531,10 @@ def choices() -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def facts() -> dict[str, Any]:
     """Return what the pickers list: the models, and the GPUs that are sold, each with its cheapest fresh price."""
-    from gpucost.cli.lists import described
+    from gpucost.catalog.models import model_rows
 
     held = catalog()
-    models = [{name: row[name] for name in _MODEL} for row in described(held, held.architectures(None))]
+    models = [{name: row[name] for name in _MODEL} for row in model_rows(held, held.architectures(None))]
     prices: dict[str, dict[str, Any]] = {}
     for offer in held.offers(option="on_demand", max_age_days=FRESH_DAYS):  # the cheapest first
         prices.setdefault(offer.gpu, {name: getattr(offer, name) for name in _PRICE})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpucost.cli.lists import described
+from gpucost.catalog.models import model_rows
 from gpucost.physics.transformer import active_parameters, compute_parameters, parameter_parts, stack, total_parameters
 from tests.rules import for_each
 
@@ -138,7 +138,7 @@ LICENCES = {  # of the publishers' licence files and model cards
 
 @for_each("name, licence", LICENCES.items(), lambda name, _: name)
 def test_a_licence_is_that_of_the_longest_beginning_and_else_unknown(name, licence):
-    (found,) = described(catalog(), [catalog().architecture(name)])
+    (found,) = model_rows(catalog(), [catalog().architecture(name)])
     assert found["licence"] == licence
 
 

@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from gpucost.cli.lists import described
+from gpucost.catalog.models import model_rows
 from gpucost.physics.transformer import active_parameters, stack, total_parameters
 from gpucost.schemas import HISTORY
 
@@ -167,7 +167,7 @@ def test_names_of_models_resolve_to_the_size_that_their_reports_state(name, tota
 
 @pytest.mark.parametrize(("name", "active"), [("gpt-oss-120b", 5.13e9), ("minimax-m2", 10e9), ("deepseek-v3", 37e9)])
 def test_the_list_of_models_shows_the_active_parameters_that_publishers_state(name, active):
-    row = described(catalog(DAY), [catalog(DAY).architecture(name)])[0]
+    row = model_rows(catalog(DAY), [catalog(DAY).architecture(name)])[0]
     assert row["active_parameters"] == active
 
 
