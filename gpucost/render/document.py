@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
 from gpucost.answers import PRICED
-from gpucost.answers.common import AnswerFrame, CitedSource, Issued, old_prices
+from gpucost.answers.common import AnswerFrame, CitedSource, old_prices
 from gpucost.errors import visible as visible
 from gpucost.gate import beside
 from gpucost.options import OPTIONS
@@ -41,6 +41,7 @@ def measure_of(key: str) -> str:
     ('milliseconds', 'USD per million tokens', '')
     """
     unit = unit_of(key)
+    # a unit that the whole key names goes before that of its stem
     for end in _ENDS:
         unit = unit or (unit_of(key.removesuffix(end)) if key.endswith(end) else "")
     return unit
@@ -57,6 +58,8 @@ def heading_of(key: str) -> str:
     if key in SUFFIX_UNITS and key.startswith("usd"):
         return "cost"
     stem = key
+    # The longest suffix first, so that `usd_per_gpu_hour` goes whole. Suffixes that are words of a name as well (GPU
+    # hours, prompt tokens) stay: without them the heading would say nothing.
     for suffix in sorted(SUFFIX_UNITS, key=len, reverse=True):
         if key.endswith("_" + suffix) and suffix not in ("hours", "days", "months", "years", "tokens", "on", "from"):
             stem = key[: -len(suffix) - 1]
@@ -111,12 +114,9 @@ def format_value(value: Any, unit: str = "") -> str:
         return str(value)
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    if isinstance(value, float):
+    if isinstance(value, float):  # as a saved answer holds it, so that both are rounded alike
         value = float(f"{value:.{SIGNIFICANT_DIGITS}g}")
-    return _format_number(value, unit)
-
-
-def _format_number(value: float, unit: str) -> str:
+    # A figure is left; money and shares have digits of their own, all else about three that count.
     if unit == "fraction of one":
         return f"{round(100 * value, 1) + 0.0:.1f}%"  # what rounds to nothing has no sign
     if unit == "USD":
@@ -153,7 +153,8 @@ def amount(value: Any, unit: str) -> str:
     ('0.177 s', '9.13 ms', '2.4 µs')
     """
     text = figure(value, unit)
-    return text if text.endswith("s") and unit == "seconds" else with_unit(text, unit)
+    # a short time has named its own unit already
+    return text if text.endswith("s") and unit == "seconds" else _with_unit(text, unit)
 
 
 def figure(value: Any, unit: str) -> str:
@@ -167,12 +168,12 @@ def figure(value: Any, unit: str) -> str:
     return format_value(value, unit)
 
 
-def with_unit(text: str, unit: str) -> str:
+def _with_unit(text: str, unit: str) -> str:
     """Put the unit beside a formatted number."""
     short = short_unit(unit)
     if text == MISSING or not short or short == "%":
         return text
-    if short.startswith("$"):
+    if short.startswith("$"):  # "$/GPU-h": the dollar goes before the figure, the rest behind it
         sign = "-" if text.startswith("-") else ""
         return f"{sign}${text.lstrip('-')}{short[1:]}"
     return f"{text} {short}"
@@ -185,7 +186,7 @@ def with_unit(text: str, unit: str) -> str:
 
 Row = Mapping[str, Any]
 Item = TypeVar("Item")
-ChartKind = Literal["bridge", "bar", "stacked", "area", "line", "scatter", "offers", "tornado", "roofline", "heat"]
+_ChartKind = Literal["bridge", "bar", "stacked", "area", "line", "scatter", "offers", "tornado", "roofline", "heat"]
 
 
 class Column(Struct, frozen=True):
@@ -297,7 +298,7 @@ class Slider(Struct, frozen=True):
     @property
     def start(self) -> float:
         """The step of the control that lies nearest to the value."""
-        decimals = max(0, -math.floor(math.log10(self.step)))
+        decimals = max(0, -math.floor(math.log10(self.step)))  # of the step: 0.05 gives 2, without float noise
         return float(f"{self.low + self.step * round((self.value - self.low) / self.step):.{decimals}f}")
 
 
@@ -317,7 +318,7 @@ class Chart(Struct, frozen=True):
     the data already hold the values at the sliders' start.
     """
 
-    kind: ChartKind
+    kind: _ChartKind
     title: str
     description: str
     data: Sequence[Row]
@@ -414,6 +415,7 @@ def table_of(
     title: str, rows: Sequence[Row], *items: str | Column, note: str = "", interactive: bool = False
 ) -> list[Table]:
     """Return a table of rows with the columns given, else with all that hold plain values; nothing without rows."""
+    # of all rows, for a key may be missing from the first
     headings = items or tuple(
         dict.fromkeys(key for row in rows for key in row if not isinstance(row[key], (dict, list)))
     )
@@ -442,10 +444,12 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
     Rows have their words under `name` and their amount under `effect`; where all levels are far above zero, the bars of
     the ends begin near the lowest, and the note says where.
     """
-    levels = [ends[0][effect]]
+    levels = [ends[0][effect]]  # after the first end and after each effect
     for row in effects:
         levels.append(levels[-1] + row[effect])
     reach = [*levels, ends[1][effect]]
+    # Effects are often small beside the ends. A quarter of what moves stays below the lowest level, which leaves the
+    # effects four fifths of the picture; never below zero.
     room = (max(reach) - min(reach)) or abs(max(reach)) or 1.0
     base = max(min(reach) - room / 4, 0.0) if min(reach) > 0 else 0.0
     effect_bars: list[Row] = [
@@ -495,6 +499,10 @@ def document_of(
 ) -> Document:
     """Put the parts that every document has around its sections; empty sections are left out."""
     filled = [replace(section, blocks=tuple(section.blocks)) for section in sections]
+    stamp = ""
+    if issued := answer.get("issued"):
+        by = f" by {issued['by']}" if issued["by"] else ""
+        stamp = f"{issued['status'].capitalize()}{by} on {issued['on']}, SHA-256 {issued['sha256']}"
     return Document(
         title=title,
         lead=answer["lead"] if lead is None else lead,
@@ -502,7 +510,7 @@ def document_of(
         screen=tuple(screen),
         name=name,
         kind=str(answer.get("kind", "")),
-        issued=_issued(answer.get("issued")),
+        issued=stamp,
         as_of=answer["as_of"],
         catalog_version=answer["catalog_version"],
         request=answer["request"],
@@ -513,13 +521,6 @@ def document_of(
     )
 
 
-def _issued(issued: Issued | None) -> str:
-    if issued is None:
-        return ""
-    by = f" by {issued['by']}" if issued["by"] else ""
-    return f"{issued['status'].capitalize()}{by} on {issued['on']}, SHA-256 {issued['sha256']}"
-
-
 _NO_TEXT = frozenset((float, int, type(None), bool, date, Decimal))
 
 
@@ -527,6 +528,7 @@ def printable(value: Item) -> Item:
     """Return a document, or a part of one, in which no text can steer a terminal or reorder a line."""
     if type(value) in _NO_TEXT:
         return value
+    # A page may hold a hundred thousand cells, nearly all of them harmless: what is clean is returned, not rebuilt.
     cleaned: Any = value
     if isinstance(value, str):
         cleaned = visible(value)
@@ -612,7 +614,7 @@ def with_heading(title: str, unit: str) -> str:
 def is_numeric(column: Column, rows: Sequence[Row]) -> bool:
     """Tell whether the column holds numbers and is aligned to the right."""
     values = [row.get(column.key) for row in rows]
-    return column.right or (
+    return column.right or (  # bool is an int to Python, but is written as yes and no
         all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values if value is not None)
         and any(value is not None for value in values)
     )

@@ -39,13 +39,9 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
         return [plain(item) for item in value]
-    return _plain_other(value)
-
-
-def _plain_other(value: Any) -> Any:
-    """Turn what is no JSON by itself into it: sets, records, arrays, and what a query may hand over."""
+    # what is no JSON by itself: sets, records, arrays, and what a query may hand over
     if isinstance(value, Set):
-        return sorted(plain(item) for item in value)
+        return sorted(plain(item) for item in value)  # sets have no order of their own, a saved answer needs one
     if isinstance(value, Struct):
         return plain(asdict(value))
     if hasattr(value, "tolist"):  # NumPy arrays and scalars, without importing NumPy
@@ -63,12 +59,13 @@ def _plain_other(value: Any) -> Any:
 
 def dumps(value: Any, *, indent: int | None = 2) -> str:
     """Write a value as JSON text; signs that could steer a terminal are written by JSON's own escapes."""
+    # in one piece json.dumps holds ten times the text of a long list in memory
     text = "".join(_pieces(value, indent or 0))
     return text if text.isprintable() else _STEERING.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def _pieces(value: Any, indent: int) -> Iterator[str]:
-    """Yield the text of a value, of an answer's long lists row by row: written at once they take ten times the text."""
+    """Yield the text of a value, of an answer's long lists row by row, in the form that `json.dumps` gives it."""
     if not indent or not isinstance(value, Mapping) or not any(map(_is_long, value.values())):
         yield _encoded(value, indent)
         return
@@ -76,6 +73,7 @@ def _pieces(value: Any, indent: int) -> Iterator[str]:
     for number, (key, item) in enumerate(value.items()):
         yield f"{',' if number else '{'}{outer}{_encoded(str(key), indent)}: "
         if _is_long(item):
+            # inner text is indented as if it stood alone: each of its lines moves to where it stands
             for index, row in enumerate(item):
                 written = _flat(row, inner + " " * indent, inner) or _encoded(row, indent).replace("\n", inner)
                 yield f"{',' if index else '['}{inner}{written}"
@@ -91,7 +89,7 @@ def _flat(row: Any, before: str, end: str) -> str | None:
         return None
     cells = []
     for key, value in row.items():
-        kind = type(value)
+        kind = type(value)  # exact types: a subclass of str or int may write itself in another way
         if kind is str:
             text = _quoted(value)
         elif kind is float:

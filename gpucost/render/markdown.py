@@ -5,8 +5,6 @@ from collections.abc import Iterator
 
 from gpucost.render.document import (
     Block,
-    Chart,
-    Column,
     Document,
     KeyFigures,
     Paragraph,
@@ -39,7 +37,16 @@ def write(document: Document) -> str:
             lines += [f"## {escape(section.title)}", ""]
         for block in section.blocks:
             lines += [*_block(block), ""]
-    lines += _sources(document)
+    if document.sources:
+        lines += [
+            "## Sources",
+            "",
+            "| id | publisher | title | where | published | accessed |",
+            "|---|---|---|---|---|---|",
+        ]
+    for source_id, source in sorted(document.sources.items()):
+        cells = (source.get(key) or "" for key in ("publisher", "title", "locator", "published_on", "accessed_on"))
+        lines.append(f"| {' | '.join(map(escape, (source_id, *cells)))} |")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -49,6 +56,7 @@ _SIGNS = re.compile(r"[\\&<>|*_`\[\]]|\s\s|[^\S ]|^ | $")  # of Markdown and HTM
 def escape(text: object) -> str:
     """Keep text from being read as Markdown or HTML."""
     text = str(text)
+    # most cells hold no such sign, and a report has thousands of them
     if text.isalnum() or not _SIGNS.search(text):
         return text
     escaped = text.replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -72,7 +80,9 @@ def _block(block: Block) -> Iterator[str]:
     elif isinstance(block, Table):
         yield from table_lines(block)
     else:
-        yield from _chart(block)
+        # the picture as text, and in words for those who read it aloud
+        _, *picture = plot(block, _PLOT)
+        yield from (f"**{escape(block.title)}**", "", "```text", *picture, "```", "", escape(block.description))
 
 
 def table_lines(table: Table) -> Iterator[str]:
@@ -89,27 +99,11 @@ def table_lines(table: Table) -> Iterator[str]:
     for row in table.rows:
         yield f"| {' | '.join([escape(write(row)) for write in writers])} |"
     if table.total:
-        yield f"| {' | '.join(_total_cell(table, column) for column in columns)} |"
+        sums = (
+            "" if table.total.get(column.key) is None else f"**{escape(cell_text(table.total, column))}**"
+            for column in columns
+        )
+        yield f"| {' | '.join(sums)} |"
     if table.note:
         yield ""
         yield from (f"- {escape(line)}" for line in table.note.splitlines())
-
-
-def _total_cell(table: Table, column: Column) -> str:
-    assert table.total is not None
-    return "" if table.total.get(column.key) is None else f"**{escape(cell_text(table.total, column))}**"
-
-
-def _chart(chart: Chart) -> Iterator[str]:
-    _, *picture = plot(chart, _PLOT)
-    yield from (f"**{escape(chart.title)}**", "", "```text", *picture, "```", "", escape(chart.description))
-
-
-def _sources(document: Document) -> list[str]:
-    if not document.sources:
-        return []
-    lines = ["## Sources", "", "| id | publisher | title | where | published | accessed |", "|---|---|---|---|---|---|"]
-    for source_id, row in sorted(document.sources.items()):
-        cells = (row.get(key) or "" for key in ("publisher", "title", "locator", "published_on", "accessed_on"))
-        lines.append(f"| {' | '.join(map(escape, (source_id, *cells)))} |")
-    return lines

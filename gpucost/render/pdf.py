@@ -28,7 +28,7 @@ MISSING = (
     "a PDF needs the package ReportLab of the extra `pdf`, which is not installed. Run: pip install 'gpucost[pdf]',"
     " or write the page as .html and print it."
 )
-MISSING_CHARTS = (
+_MISSING_CHARTS = (
     "the charts of a PDF need the package vl-convert-python of the extra `pdf`, which is not installed. Run: pip"
     " install 'gpucost[pdf]', or write the page as .html and print it."
 )
@@ -36,8 +36,8 @@ _SMALLEST, _USUAL, _LARGE = 8, 9, 17  # points
 _MOST_ROWS, _TALL = 60, 20  # rows of a table on paper, and of one that stands whole below its title
 _SOURCES = columns("publisher", "title", Column("locator", "where"), Column("published_on", "published"))
 _INK, _SOFT, _LINE = "#1B1F24", "#525A64", "#C9CED6"
-_CHART_HEIGHT = 170
-_FAMILY, _BOLD = "Vera", "VeraBd"
+_CHART_HEIGHT = 170  # of a chart whose specification has none, before it is scaled to the paper
+_FAMILY, _BOLD = "Vera", "VeraBd"  # fonts that ReportLab brings, with the signs of European languages
 
 
 def write_pdf(document: Document, path: str) -> None:
@@ -50,6 +50,7 @@ def write_pdf(document: Document, path: str) -> None:
         raise UsageError(MISSING) from None
     document = printable(document)
     styles = _styles()
+    # A board gets its pages alone; everybody else all but the details.
     sections = [part for part in document.sections if part.board] or [
         part for part in document.sections if not part.detail
     ]
@@ -151,21 +152,17 @@ def _block(block: Block, width: float, styles: Mapping[str, Any]) -> list[Any]:
         style = {"lead": "lead", "note": "note", "code": "note"}.get(block.style, "usual")
         return [Text(_safe(line), styles[style]) for line in block.text.splitlines()]
     if isinstance(block, KeyFigures):
-        return _figures(block, width, styles) if block.style == "plain" else _answers(block, styles)
+        if block.style == "plain":
+            return _figures(block, width, styles)
+        questions: list[Any] = []
+        for number, fact in enumerate(block.items):
+            decided = not number and block.style == "answers"  # the first answer in weight
+            questions.append(Text(_safe(fact.label), styles["question"]))
+            questions.append(Text(_safe(fact_text(fact)), styles["decided" if decided else "usual"]))
+        return questions
     if isinstance(block, Table):
         return _table(block, width, styles)
     return _chart(block, width, styles)
-
-
-def _answers(block: KeyFigures, styles: Mapping[str, Any]) -> list[Any]:
-    from reportlab.platypus import Paragraph as Text
-
-    found: list[Any] = []
-    for number, fact in enumerate(block.items):
-        decided = not number and block.style == "answers"
-        found.append(Text(_safe(fact.label), styles["question"]))
-        found.append(Text(_safe(fact_text(fact)), styles["decided" if decided else "usual"]))
-    return found
 
 
 def _figures(block: KeyFigures, width: float, styles: Mapping[str, Any]) -> list[Any]:
@@ -180,7 +177,7 @@ def _figures(block: KeyFigures, width: float, styles: Mapping[str, Any]) -> list
         [Text(_safe(fact.label), styles["note"]), Text(_safe(fact_text(fact)), styles["figure"])]
         for fact in block.items
     ]
-    cells += [[]] * (-len(cells) % across)
+    cells += [[]] * (-len(cells) % across)  # the last row is filled up: ReportLab wants rows of one length
     rows = [cells[at : at + across] for at in range(0, len(cells), across)]
     grid = Grid(
         rows,
@@ -213,27 +210,30 @@ def _table(block: Table, width: float, styles: Mapping[str, Any]) -> list[Any]:
     shown = [column for column in block.filled if column.priority < 2]
     rows = list(block.rows[:_MOST_ROWS])
     texts = [[cell_text(row, column) for column in shown] for row in rows]
-    right = [
-        is_numeric(column, rows) or all(map(_is_figure, (line[at] for line in texts)))
-        for at, column in enumerate(shown)
-    ]
     heads = [head_text(column) for column in shown]
-    asked = [
-        max(
-            max(stringWidth(word, _BOLD, _SMALLEST) for word in heads[at].split() or [""]) + 8,
-            *(min(stringWidth(line[at], _FAMILY, _SMALLEST), width * 0.45) + 9 for line in texts),
+    # A column asks for the room of its longest cell, at most 45 % of the paper, and needs that of its longest word, at
+    # most a quarter: it wraps between words. Where all that is asked for fits, the paper is filled evenly; else
+    # each column gets what it needs and, of what is left, its part of what it asked for beyond.
+    right, full_widths, least_widths = [], [], []
+    for at, column in enumerate(shown):
+        cells = [line[at] for line in texts]
+        # a day begins with a digit too, but reads as text
+        reads_as_figure = all(
+            cell and cell[0] in "-+$0123456789–" and not (len(cell) == 10 and cell[4] == "-") for cell in cells
         )
-        for at in range(len(shown))
-    ]
-    words = [{word for line in (heads, *texts) for word in line[at].split()} or {""} for at in range(len(heads))]
-    least = [min(max(stringWidth(word, _BOLD, _SMALLEST) for word in of), width / 4) + 9 for of in words]
-    spare, over = width - sum(least), sum(asked) - sum(least)
-    if sum(asked) <= width:
-        widths = [share + (width - sum(asked)) / len(asked) for share in asked]
+        right.append(is_numeric(column, rows) or reads_as_figure)
+        head_width = max(stringWidth(word, _BOLD, _SMALLEST) for word in heads[at].split() or [""])
+        cell_widths = (min(stringWidth(cell, _FAMILY, _SMALLEST), width * 0.45) for cell in cells)
+        full_widths.append(max(head_width + 8, *(cell_width + 9 for cell_width in cell_widths)))
+        words = {word for text in (heads[at], *cells) for word in text.split()} or {""}
+        least_widths.append(min(max(stringWidth(word, _BOLD, _SMALLEST) for word in words), width / 4) + 9)
+    spare, over = width - sum(least_widths), sum(full_widths) - sum(least_widths)
+    if sum(full_widths) <= width:
+        widths = [full + (width - sum(full_widths)) / len(full_widths) for full in full_widths]
     elif spare > 0 and over > 0:
-        widths = [word + (share - word) * spare / over for word, share in zip(least, asked, strict=True)]
-    else:
-        widths = [share * width / sum(asked) for share in asked]
+        widths = [least + (full - least) * spare / over for least, full in zip(least_widths, full_widths, strict=True)]
+    else:  # not even the words fit: they break
+        widths = [full * width / sum(full_widths) for full in full_widths]
     body = [[Text(_safe(head), styles["head right" if right[at] else "head"]) for at, head in enumerate(heads)]]
     body += [
         [Text(_safe(text), styles["right" if right[at] else "cell"]) for at, text in enumerate(line)] for line in texts
@@ -257,43 +257,33 @@ def _table(block: Table, width: float, styles: Mapping[str, Any]) -> list[Any]:
     return [*title, grid, *notes]
 
 
-def _is_figure(text: str) -> bool:
-    return bool(text) and text[0] in "-+$0123456789–" and not (len(text) == 10 and text[4] == "-")
-
-
 # --- Charts: the pictures that vl-convert draws of the specifications that the page shows.
 
 _PICTURE, _FINER = 3, 1.2  # pixels for each point on paper, and by how much letters are smaller there
 
 
 def _chart(chart: Chart, width: float, styles: Mapping[str, Any]) -> list[Any]:
+    """Set a chart as wide as the paper; its height is that of its specification, else a third of that."""
+    import json
     from io import BytesIO
 
     from reportlab.platypus import Image, KeepTogether
     from reportlab.platypus import Paragraph as Text
 
+    from gpucost.render.vega import specification
+
     title = Text(_safe(chart.title), styles["heading"])
     if not chart.data:
         return [title, Text(_safe(chart.description), styles["note"])]
-    picture = Image(BytesIO(_picture(chart, width)))
+    try:
+        import vl_convert
+    except ImportError:
+        raise UsageError(_MISSING_CHARTS) from None
+    drawn_width = width * _FINER
+    fitted = {"width": drawn_width, "height": _CHART_HEIGHT, "autosize": {"type": "fit-x", "contains": "padding"}}
+    spec = {**fitted, **specification(chart), "width": drawn_width}
+    picture = Image(BytesIO(vl_convert.vegalite_to_png(json.dumps(spec, default=str), scale=_PICTURE)))
     shrunk = width / picture.drawWidth
     picture.drawWidth, picture.drawHeight = width, picture.drawHeight * shrunk
     note = [Text(_safe(chart.note), styles["note"])] if chart.note else []
     return [KeepTogether([title, picture, *note])]
-
-
-def _picture(chart: Chart, width: float) -> bytes:
-    """Draw a chart as wide as the paper; its height is that of its specification, else a third of that."""
-    import json
-
-    from gpucost.render.vega import specification
-
-    try:
-        import vl_convert
-    except ImportError:
-        raise UsageError(MISSING_CHARTS) from None
-    width *= _FINER
-    fitted = {"width": width, "height": _CHART_HEIGHT, "autosize": {"type": "fit-x", "contains": "padding"}}
-    spec = {**fitted, **specification(chart), "width": width}
-    picture: bytes = vl_convert.vegalite_to_png(json.dumps(spec, default=str), scale=_PICTURE)
-    return picture

@@ -20,6 +20,7 @@ def machine_label(name: str) -> str:
     >>> machine_label("p5.48xlarge"), machine_label("Standard_ND96isr_H100_v5"), machine_label("GB200 NVL72 (4 GPUs)")
     ('p5.48xlarge', 'ND96isr H100 v5', 'GB200 NVL72 (4…')
     """
+    # Azure itself writes ND96isr H100 v5 with blanks; gpu_8x_h100_sxm5 of others is what one types
     short = _PREFIX.sub("", name)
     return _cut(short.replace("_", " ") if short != name else short)
 
@@ -44,10 +45,22 @@ def offers_screen(
     rows: Sequence[Row], sellers: int, old: int, gpu: str | None, as_of: str, version: str, notes: Sequence[str]
 ) -> Document:
     """Return the first of so many rows, one for each seller, chip and option, of which some are old for their kind."""
-    cells = [_cells(row, as_of) for row in rows]
+    cells = [
+        {
+            "seller": row["seller"],
+            "machine": f"{row['gpus']:,} × {chip_label(row['gpu'])}",
+            "name": None if _COUNTED.match(row["instance_type"] or "") else machine_label(row["instance_type"]),
+            "terms": _TERMS.sub("", option_text(row["option"], row["term_months"] or 0)),
+            "per GPU": f"{row['usd_per_gpu_hour']:,.2f}",
+            "whole": f"{row['usd_per_gpu_hour'] * row['gpus']:,.2f}",
+            "seen": day_in_year(str(row["observed_on"]), as_of),
+            "region": _cut(row["region"]) if row["region"] else None,
+        }
+        for row in rows
+    ]
     name = f"Rent of {gpu or 'GPUs'}, cheapest first"
     facts = [Fact("Prices", "US dollars an hour, without tax: of one GPU, and of the whole machine.")]
-    if old:
+    if old:  # they stand last whatever they cost, and the reader is told why
         limits = f"spot after {OPTIONS['spot'].age_limit_days} days, lists after {OPTIONS['on_demand'].age_limit_days}"
         facts.append(Fact("Old", f"{old} of {sellers}, last in the list: {limits}."))
     ask = f"All {sellers}: --limit {sellers} · every offer: --all · also --option, --region, --by"
@@ -61,17 +74,3 @@ def offers_screen(
         kind="prices",
         warnings=tuple(notes),
     )
-
-
-def _cells(row: Row, as_of: str) -> Row:
-    """Return the cells of an offer, one figure each; a day of this year without its year."""
-    return {
-        "seller": row["seller"],
-        "machine": f"{row['gpus']:,} × {chip_label(row['gpu'])}",
-        "name": None if _COUNTED.match(row["instance_type"] or "") else machine_label(row["instance_type"]),
-        "terms": _TERMS.sub("", option_text(row["option"], row["term_months"] or 0)),
-        "per GPU": f"{row['usd_per_gpu_hour']:,.2f}",
-        "whole": f"{row['usd_per_gpu_hour'] * row['gpus']:,.2f}",
-        "seen": day_in_year(str(row["observed_on"]), as_of),
-        "region": _cut(row["region"]) if row["region"] else None,
-    }

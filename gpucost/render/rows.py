@@ -50,14 +50,28 @@ def render_rows(
 
         warnings = list(envelope.get("warnings", ()))
         head = {key: value for key, value in envelope.items() if key != "warnings"}
-        return dumps({**head, "rows": _picked(rows, table, fields), "warnings": warnings})
+        keys = [column.key for column in table.columns]
+        records = rows if fields is None else [{key: row.get(key) for key in keys} for row in rows]
+        return dumps({**head, "rows": records, "warnings": warnings})
     if format_ == "csv":
-        return _csv(rows, table, fields)
+        from gpucost.render.table_csv import flatten, write_csv
+
+        if fields is None and rows:
+            # a price list has a hundred thousand rows, nearly all flat: a look at the types is quicker than to flatten
+            return write_csv(
+                row if _PLAIN.issuperset(map(type, row.values())) else flatten(row, complete=True) for row in rows
+            )
+        return write_csv(rows, [column.key for column in table.columns])
     if format_ == "md":
         from gpucost.render.markdown import table_lines
 
         return "\n".join(table_lines(printable(table)))
-    return _text(printable(table))
+    from gpucost.render import text
+
+    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    terminal = text.detect(width=_UNLIMITED if piped else None)
+    lines = "\n".join(line.rstrip() for line in text.table_lines(printable(table), terminal))
+    return lines if terminal.unicode else text.to_ascii(lines)
 
 
 def write_rows(
@@ -65,6 +79,7 @@ def write_rows(
 ) -> None:
     """Write rows as a page (.html), or as a workbook of one sheet with every column."""
     if path.lower().endswith(".xlsx") and fields is None:
+        # a sheet has room for every key, under the name by which one would ask for it
         headings = [
             Column(key, heading=key, verbatim=True) for key in dict.fromkeys(key for row in rows for key in row)
         ] or headings
@@ -100,7 +115,7 @@ def write_document(document: Document, path: str) -> None:
         book.close()
 
 
-def pick_fields(fields: str, available: Sequence[str]) -> list[str]:
+def _pick_fields(fields: str, available: Sequence[str]) -> list[str]:
     """Split --fields and refuse a column that does not exist, with the nearest ones."""
     names = list(dict.fromkeys(name.strip() for name in fields.split(",") if name.strip()))
     if not names:
@@ -113,39 +128,16 @@ def pick_fields(fields: str, available: Sequence[str]) -> list[str]:
 
 
 def _table(rows: Rows, headings: Sequence[str | Column], fields: str | None, title: str) -> Table:
+    """Return the rows as a table with the headings of the list, or with the fields that were asked for."""
     default = columns(*headings)
     if fields is None:
         return Table(default, rows, title=title)
+    # of no rows nobody knows the keys: then every name that could be one is taken at its word
     keys = (key for row in rows for key in row) if rows else filter(str.isidentifier, map(str.strip, fields.split(",")))
-    available = list(dict.fromkeys([*keys, *(column.key for column in default)]))  # of no rows nobody knows the keys
+    available = list(dict.fromkeys([*keys, *(column.key for column in default)]))
     return Table(
-        tuple(Column(name, heading=name, verbatim=True) for name in pick_fields(fields, available)), rows, title=title
+        tuple(Column(name, heading=name, verbatim=True) for name in _pick_fields(fields, available)), rows, title=title
     )
-
-
-def _picked(rows: Rows, table: Table, fields: str | None) -> Sequence[Row]:
-    if fields is None:
-        return rows
-    return [{column.key: row.get(column.key) for column in table.columns} for row in rows]
-
-
-def _csv(rows: Rows, table: Table, fields: str | None) -> str:
-    from gpucost.render.table_csv import flatten, write_csv
-
-    if fields is None and rows:
-        return write_csv(
-            row if _PLAIN.issuperset(map(type, row.values())) else flatten(row, complete=True) for row in rows
-        )
-    return write_csv(rows, [column.key for column in table.columns])
-
-
-def _text(table: Table) -> str:
-    from gpucost.render.text import detect, table_lines, to_ascii
-
-    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    terminal = detect(width=_UNLIMITED if piped else None)
-    text = "\n".join(line.rstrip() for line in table_lines(table, terminal))
-    return text if terminal.unicode else to_ascii(text)
 
 
 # --- Histories of prices.
@@ -166,8 +158,8 @@ def history_document(points: Sequence[Row], events: Sequence[Row], left_out: int
         Axis("day"),
         Axis("usd_per_gpu_hour"),
         series="offer",
-        steps=True,
-        marks=tuple(
+        steps=True,  # a price holds until the next one is seen
+        marks=tuple(  # Vega knows days as milliseconds
             (
                 f"{event['day']} {event['offer']}: {event['change_fraction']:+.0%}",
                 float((event["day"] - date(1970, 1, 1)).days * _DAY_MS),

@@ -9,6 +9,7 @@ from gpucost.answers import main_list
 from gpucost.render.document import Row, visible
 from gpucost.render.json import dumps
 
+# what Excel and LibreOffice read as the beginning of a formula (OWASP, CSV injection); the last four are full width
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
@@ -24,7 +25,7 @@ def safe_text(value: Any) -> Any:
 def flatten(row: Row, prefix: str = "", *, complete: bool = False) -> dict[str, Any]:
     """Make one flat row: nested mappings become dotted keys, lists of plain values are joined, lists of records go.
 
-    With `whole` nothing goes: lists of records, and mappings whose dotted keys are those of others, stand as JSON.
+    With `complete` nothing goes: lists of records, and mappings whose dotted keys are those of others, stand as JSON.
 
     >>> flatten({"a": {"b": 1, 2: 3}, "ids": ["x", "y"], "lines": [{"c": 1}]})
     {'a.b': 1, 'a.2': 3, 'ids': 'x;y'}
@@ -36,6 +37,7 @@ def flatten(row: Row, prefix: str = "", *, complete: bool = False) -> dict[str, 
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
             inner = flatten(value, f"{name}.", complete=complete)
+            # {"a": {"b": 1}, "a.b": 2} would give two columns of one name
             is_unambiguous = inner.keys().isdisjoint([*flat, *(f"{prefix}{sibling}" for sibling in row)])
             flat |= inner if is_unambiguous and (inner or not complete) else {name: dumps(value, indent=None)}
         elif isinstance(value, (list, tuple)):
@@ -81,7 +83,7 @@ def write_csv(rows: Iterable[Row], keys: Sequence[str] = ()) -> str:
 
 def cell(value: Any) -> Any:
     """Return a value as a cell of a CSV file shows it: no text steers a terminal or begins a formula."""
-    if isinstance(value, float):
+    if isinstance(value, float):  # as many digits as JSON has
         return f"{value:.12g}"
     if isinstance(value, bool):
         return str(value).lower()

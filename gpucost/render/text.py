@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpucost.render.document import (
-    Axis,
     Block,
     Chart,
     Column,
@@ -38,7 +37,7 @@ from gpucost.units import counted
 
 # --- The terminal.
 
-WIDE = 150  # a pipe or a file has no width of its own
+_WIDE = 150  # a pipe or a file has no width of its own
 _PLAIN = str.maketrans(
     {
         "–": "-",
@@ -76,7 +75,7 @@ def detect(width: int | None = None, color: bool | None = None, unicode: bool | 
     """Find out what standard output can show; arguments overrule."""
     interactive = sys.stdout.isatty()
     if width is None:
-        width = shutil.get_terminal_size().columns if interactive or "COLUMNS" in os.environ else WIDE
+        width = shutil.get_terminal_size().columns if interactive or "COLUMNS" in os.environ else _WIDE
     if color is None:
         color = interactive and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     if unicode is None:
@@ -111,23 +110,16 @@ def plot(chart: Chart, terminal: Terminal) -> Iterator[str]:
     elif chart.kind == "bridge":
         yield from _bridge(chart, rows, terminal)
     elif chart.kind == "stacked":
-        yield from _bars(chart, _parts(chart, rows), terminal)
+        # text cannot split a bar: each part becomes one of its own, largest first within the bar that it was part of
+        order = list(dict.fromkeys(row[chart.x.key] for row in rows))
+        largest_first = sorted(rows, key=lambda row: (order.index(row[chart.x.key]), -row[chart.y.key]))
+        parts: list[Row] = []
+        for row in largest_first:
+            name = f"{row[chart.x.key]}: {row[chart.series]}" if len(order) > 1 else row[chart.series]
+            parts.append({**row, chart.x.key: name})
+        yield from _bars(chart, parts, terminal)
     else:
         yield from textwrap.wrap(chart.description, terminal.width)
-
-
-def _parts(chart: Chart, rows: Sequence[Row]) -> list[Row]:
-    """Name the parts of stacked bars one by one, largest first within each bar."""
-    several = len({row[chart.x.key] for row in rows}) > 1
-    named: list[Row] = [
-        {**row, chart.x.key: f"{row[chart.x.key]}: {row[chart.series]}" if several else row[chart.series]}
-        for row in rows
-    ]
-    order = list(dict.fromkeys(row[chart.x.key] for row in rows))
-    pairs = sorted(
-        zip(rows, named, strict=True), key=lambda pair: (order.index(pair[0][chart.x.key]), -pair[0][chart.y.key])
-    )
-    return [row for _, row in pairs]
 
 
 def _finite(value: object) -> bool:
@@ -145,10 +137,11 @@ def _across(value: object) -> float | None:
 
 
 def _scaler(values: Sequence[float], steps: int, log: bool) -> tuple[Callable[[float], int], float, float]:
+    """Return what places a value on so many steps between the least and the most, and these two."""
     low, high = min(values), max(values)
-    log = log and low > 0
+    log = log and low > 0  # of zero there is no logarithm
     bend: Callable[[float], float] = math.log if log else float
-    span = bend(high) - bend(low) or 1.0
+    span = bend(high) - bend(low) or 1.0  # a single value stands at the beginning
 
     def position(value: float) -> int:
         return round((bend(value) - bend(low)) / span * (steps - 1))
@@ -162,11 +155,13 @@ def _drawn(value: float, unit: str) -> str:
 
 
 def _bars(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str]:
+    """Draw horizontal bars; a thin line goes on to the high end of a range."""
     drawn = rows[:_BARS]
     names = [str(row[chart.x.key]) for row in drawn]
     values = [_drawn(row[chart.y.key], chart.y.measure) for row in drawn]
     pad, tail = min(max(map(len, names)), terminal.width // 3), max(map(len, values))
     room = max(min(terminal.width, 100) - pad - tail - 4, 8)
+    # What lies below zero goes to the left of an axis, which takes one character where there is such a bar.
     lengths = [float(row[chart.y.key]) for row in drawn]
     reach = [float(row.get(chart.high) or 0.0) if chart.high else 0.0 for row in drawn]
     below, above = max(0.0, -min(lengths)), max(0.0, *lengths, *reach)
@@ -197,6 +192,7 @@ def _bridge(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[s
 
 
 def _tornado(chart: Chart, terminal: Terminal) -> Iterator[str]:
+    """Draw bars to both sides of the base, with the results at both ends."""
     rows = [row for row in chart.data if _finite(row.get(chart.low)) and _finite(row.get(chart.high))][:_BARS]
     if not rows:
         yield "(nothing to draw)"
@@ -208,16 +204,19 @@ def _tornado(chart: Chart, terminal: Terminal) -> Iterator[str]:
     reach = max(max(abs(row[chart.low] - base), abs(row[chart.high] - base)) for row in rows) or 1.0
     block = "█" if terminal.unicode else "#"
     for row, name in zip(rows, names, strict=True):
+        # the low value of an assumption may give the high result; an end beyond the base draws nothing on its side
         ends = sorted((float(row[chart.low]), float(row[chart.high])))
         left = round(max(base - ends[0], 0) / reach * room)
         right = round(max(ends[1] - base, 0) / reach * room)
         text = f"{_drawn(ends[0], chart.y.measure)} to {_drawn(ends[1], chart.y.measure)}"
         line = f"{name[:pad]:<{pad}}  {block * left:>{room}}|{block * right:<{room}}  {text}"
+        # where figures have no room, the bars stand without them: 3 for the two blanks and the base
         yield line if len(line) <= terminal.width else line[: pad + 3 + 2 * room].rstrip()
 
 
 def _plot_grid(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str]:
-    width = max(min(terminal.width, 90) - 12, 16)
+    """Draw points on a grid of characters, each series with its own mark, and the ends of both axes."""
+    width = max(min(terminal.width, 90) - 12, 16)  # less the edge with its figures
     positions = [_across(row[chart.x.key]) or 0.0 for row in rows]
     across, x_low, x_high = _scaler(positions, width, chart.x.log)
     dated = isinstance(rows[0][chart.x.key], str)
@@ -226,33 +225,26 @@ def _plot_grid(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterato
     canvas = [[" "] * width for _ in range(_ROWS)]
     for row, position in zip(rows, positions, strict=True):
         mark = _MARKS[series.index(str(row.get(chart.series, "")) if chart.series else "") % len(_MARKS)]
-        canvas[_ROWS - 1 - up(float(row[chart.y.key]))][across(position)] = mark
+        canvas[_ROWS - 1 - up(float(row[chart.y.key]))][across(position)] = mark  # the first line is the top
     yield with_heading(chart.y.label, short_unit(chart.y.measure))
+    edges = {0: y_high, _ROWS - 1: y_low}  # lines that say what they stand for
     for index, line in enumerate(canvas):
-        edge = (
-            _drawn(y_high, chart.y.measure)
-            if index == 0
-            else _drawn(y_low, chart.y.measure)
-            if index == _ROWS - 1
-            else ""
-        )
+        edge = _drawn(edges[index], chart.y.measure) if index in edges else ""
         yield f"{edge:>9} │{''.join(line)}"
     yield f"{'':>9} ┼{'─' * width}"
-    yield f"{'':>10} {_ends(chart.x, x_low, x_high, width, dated)}"
-    if chart.series:
-        yield "   ".join(f"{_MARKS[index % len(_MARKS)]} {name}" for index, name in enumerate(series))
-
-
-def _ends(axis: Axis, low: float, high: float, width: int, dated: bool) -> str:
-    left, right = _drawn(low, axis.measure), _drawn(high, axis.measure)
-    middle = with_heading(axis.label, short_unit(axis.measure)) + (", log" if axis.log else "")
+    # Below the axis stand both ends and, between them, what the axis shows, as far as there is room.
     if dated:
-        left, right = (date.fromordinal(int(end)).isoformat() for end in (low, high))
-        middle = axis.label
+        left, right = (date.fromordinal(int(end)).isoformat() for end in (x_low, x_high))
+        middle = chart.x.label
+    else:
+        left, right = _drawn(x_low, chart.x.measure), _drawn(x_high, chart.x.measure)
+        middle = with_heading(chart.x.label, short_unit(chart.x.measure)) + (", log" if chart.x.log else "")
     room = max(width - len(left) - len(right) - 2, 0)
     middle = middle if len(middle) <= room else middle[:room].rstrip()
     gap = max(width - len(left) - len(right) - len(middle), 2)
-    return f"{left}{' ' * (gap // 2)}{middle}{' ' * (gap - gap // 2)}{right}"
+    yield f"{'':>10} {left}{' ' * (gap // 2)}{middle}{' ' * (gap - gap // 2)}{right}"
+    if chart.series:
+        yield "   ".join(f"{_MARKS[index % len(_MARKS)]} {name}" for index, name in enumerate(series))
 
 
 # --- The writer.
@@ -275,43 +267,40 @@ def write(
     terminal = detect(width, color, unicode)
     brief = bool(one_screen and document.screen)
     sections = () if brief else tuple(section for section in document.sections if all_sections or not section.detail)
+    # what is not shown need not be cleaned either: a request or a detail may hold thousands of rows
     document = printable(replace(document, request={}, sections=sections, screen=document.screen if brief else ()))
-    lines = _screenful(document, terminal) if brief else _all(document, terminal)
+    if brief:
+        lines = _screenful(document, terminal)
+    else:
+        lines = _head(document, terminal)
+        for section in document.sections:
+            lines += _section(section, terminal)
+        lines += _foot(document, terminal, (*document.warnings, *document.remarks), brief=False)
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     return text if terminal.unicode else to_ascii(text)
-
-
-def _all(document: Document, terminal: Terminal) -> list[str]:
-    """Return every section."""
-    lines = _head(document, terminal)
-    for section in document.sections:
-        lines += _section(section, terminal)
-    return [*lines, *_foot(document, terminal, (*document.warnings, *document.remarks), brief=False)]
 
 
 def _screenful(document: Document, terminal: Terminal) -> list[str]:
     """Return what one screen shows: blocks lose their last rows, then warnings are counted, until it fits."""
     all_warnings = document.warnings
+    # So many rows of each block with so many warnings, from the most that one would like to see to the least: all
+    # warnings as long as three rows are left, then two, one or none beside three rows or two, last beside a single row.
     attempts = [(rows, len(all_warnings)) for rows in _FEWER[:-2]]
-    attempts += [(rows, count) for fewer in (_FEWER[-3:-1], _FEWER[-1:]) for counts in ((2, 1), (0,))
-                 for rows in fewer for count in counts]  # fmt: skip
+    for fewer in (_FEWER[-3:-1], _FEWER[-1:]):
+        attempts += [(rows, count) for rows in fewer for count in (2, 1)]
+        attempts += [(rows, 0) for rows in fewer]
     for rows, warnings in attempts:
-        left = len(all_warnings) - warnings
-        shown_warnings = (
-            all_warnings
-            if left <= 0
-            else (
-                *all_warnings[:warnings],
-                f"{counted(left, 'more warning' if warnings else 'warning')} with --details.",
-            )
-        )
+        shown_warnings, left = all_warnings, len(all_warnings) - warnings
+        if left > 0:
+            more = f"{counted(left, 'more warning' if warnings else 'warning')} with --details."
+            shown_warnings = (*all_warnings[:warnings], more)
         for short in (False, True):
             blocks = [_cut(block, rows, short) for block in document.screen]
             lines = [*_head(document, terminal, brief=True), *_section(Section("", blocks), terminal)]
             lines += _foot(document, terminal, shown_warnings, brief=True)[1:]
             if len(lines) <= _SCREEN_LINES:
                 return lines
-    return lines
+    return lines  # of a narrow terminal: the shortest that there is
 
 
 def _cut(block: Block, rows: int, short: bool) -> Block:
@@ -323,27 +312,39 @@ def _cut(block: Block, rows: int, short: bool) -> Block:
         return replace(block, most=rows)
     if isinstance(block, Chart) and block.kind == "bar":
         return replace(block, data=block.data[: max(rows - 3, 1)])
-    return block
+    return block  # other charts are as high whatever they show
 
 
 def _head(document: Document, terminal: Terminal, *, brief: bool = False) -> list[str]:
-    notice = _title(document.notice, terminal, "33") if document.notice else []
+    lines = _title(document.notice, terminal, "33") if document.notice else []
     if brief and document.name:
-        return [*notice, *_named(document, terminal)]
-    return [*notice, *_title(document.title, terminal, "1"), *(_lead(document, terminal) if document.lead else [])]
-
-
-def _named(document: Document, terminal: Terminal) -> list[str]:
-    """Return the name of an answer, and the day of its prices at the end of the line where there is room."""
-    name, day = document.name, f"prices of {document.day}" if document.is_priced else ""
-    room = min(terminal.width, 100) - len(name) - len(day)
-    if not day or room < 2:
-        return [*_title(name, terminal, "1"), *([day] if day else [])]
-    return [terminal.paint(f"{name}{' ' * room}{day}", "1")]
+        # the name, and the day of the prices at the end of the line where there is room
+        name, day = document.name, f"prices of {document.day}" if document.is_priced else ""
+        room = min(terminal.width, 100) - len(name) - len(day)
+        if not day or room < 2:
+            return [*lines, *_title(name, terminal, "1"), *([day] if day else [])]
+        return [*lines, terminal.paint(f"{name}{' ' * room}{day}", "1")]
+    lines += _title(document.title, terminal, "1")
+    # of the lead the answer itself, where the document tells it apart, comes first and in weight
+    if document.headline and document.lead:
+        lines += _title(document.headline, terminal, "1")
+    if remainder := document.lead.removeprefix(document.headline).lstrip():
+        lines += _wrap(remainder, terminal.width)
+    return lines
 
 
 def _section(section: Section, terminal: Terminal) -> list[str]:
-    body = [line for block in section.blocks for line in [*_block(block, terminal), ""]]
+    body: list[str] = []
+    for block in section.blocks:
+        if isinstance(block, Paragraph):
+            body += block.text.splitlines() if block.style == "code" else _wrap(block.text, terminal.width)
+        elif isinstance(block, KeyFigures):
+            body += _facts(block, terminal)
+        elif isinstance(block, Table):
+            body += table_lines(block, terminal)
+        else:
+            body += plot(block, terminal)
+        body.append("")
     if not body:
         return []
     return ["", *_title(section.title, terminal, "1"), *body[:-1]] if section.title else ["", *body[:-1]]
@@ -357,25 +358,8 @@ def _title(text: str, terminal: Terminal, style: str) -> list[str]:
     return [terminal.paint(line, style) for line in _wrap(text, terminal.width)]
 
 
-def _lead(document: Document, terminal: Terminal) -> list[str]:
-    """Return the lead; the answer itself, where the document tells it apart, comes first and in weight."""
-    remainder = document.lead.removeprefix(document.headline).lstrip()
-    answer = _title(document.headline, terminal, "1")
-    return [*(answer if document.headline else []), *(_wrap(remainder, terminal.width) if remainder else [])]
-
-
-def _block(block: Block, terminal: Terminal) -> Iterator[str]:
-    if isinstance(block, Paragraph):
-        yield from block.text.splitlines() if block.style == "code" else _wrap(block.text, terminal.width)
-    elif isinstance(block, KeyFigures):
-        yield from _facts(block, terminal)
-    elif isinstance(block, Table):
-        yield from table_lines(block, terminal)
-    else:
-        yield from plot(block, terminal)
-
-
 def _facts(facts: KeyFigures, terminal: Terminal) -> Iterator[str]:
+    """Write each label beside its figure, or where labels are questions, above it."""
     if facts.title:
         yield from _title(facts.title, terminal, "2")
     if not facts.items:
@@ -403,11 +387,32 @@ def table_lines(table: Table, terminal: Terminal) -> Iterator[str]:
     if left == 1 and not dropped:  # to say that one row is left out takes a line as well
         left, table = 0, full_table
         columns, dropped, grid = _fitting(table, terminal)
-    widths = _shrunk(grid, [is_numeric(column, table.rows) for column in columns], terminal.width)
+    # Where even the chief columns do not fit, the widest columns of text are narrowed and wrap.
+    right = [is_numeric(column, table.rows) for column in columns]
+    widths = [max(len(row[index]) for row in grid) for index in range(len(grid[0]))]
+    for index in sorted((index for index in range(len(widths)) if not right[index]), key=lambda index: -widths[index]):
+        excess = sum(widths) + 2 * (len(widths) - 1) - terminal.width
+        if excess > 0:
+            widths[index] = max(widths[index] - excess, min(widths[index], _NARROWEST))
     if sum(widths) + 2 * (len(widths) - 1) > terminal.width:
-        yield from _records(grid, terminal)
+        # still too wide: each row becomes lines of heading and value
+        head, *body = grid
+        pad = min(max(map(len, head)), terminal.width // 2)
+        for cells in body:
+            for name, text in zip(head, cells, strict=True):
+                if text:
+                    yield from _wrap(f"{name[:pad]:<{pad}}  {text}", terminal.width, " " * (pad + 2))
+            yield ""
     else:
-        yield from _lay_out(grid, widths, columns, table, terminal)
+        pattern = "  ".join(
+            f"{{:{'>' if is_right else '<'}{width}}}" for is_right, width in zip(right, widths, strict=True)
+        )
+        for number, cells in enumerate(grid):
+            for line_cells in _row_lines(cells, widths):
+                line = pattern.format(*line_cells).rstrip()
+                yield terminal.paint(line, "1") if number == 0 else line
+            if number == 0 or (table.total and number == len(grid) - 2):  # below the head, and above the total
+                yield "─" * min(sum(widths) + 2 * (len(widths) - 1), terminal.width)
     if dropped or left:
         yield from _wrap(_hidden_note([column.title for column in reversed(dropped)], left), terminal.width)
     for line in table.note.splitlines():
@@ -425,7 +430,8 @@ def _fitting(table: Table, terminal: Terminal) -> tuple[list[Column], list[Colum
         grid = _table_grid(table, columns)
     for column in reversed(dropped):  # a narrow one may yet fit in the place of a wide one
         candidates = [candidate for candidate in table.filled if candidate in columns or candidate == column]
-        if _width(wider := _table_grid(table, candidates)) <= terminal.width:
+        wider = _table_grid(table, candidates)
+        if _width(wider) <= terminal.width:
             columns, grid = candidates, wider
     return columns, [column for column in dropped if column not in columns], grid
 
@@ -444,6 +450,7 @@ def _hidden_note(columns: Sequence[str], rows: int) -> str:
 
 
 def _table_grid(table: Table, columns: Sequence[Column]) -> list[list[str]]:
+    """Return the texts of a table: its head, its rows, and last its total."""
     writers = [cell_writer(column) for column in columns]
     body = [[write(row) for write in writers] for row in table.rows]
     if total := table.total:
@@ -453,27 +460,6 @@ def _table_grid(table: Table, columns: Sequence[Column]) -> list[list[str]]:
 
 def _width(grid: list[list[str]]) -> int:
     return sum(max(len(row[index]) for row in grid) for index in range(len(grid[0]))) + 2 * (len(grid[0]) - 1)
-
-
-def _shrunk(grid: list[list[str]], right: Sequence[bool], room: int) -> list[int]:
-    """Return column widths; where they do not fit, the widest columns of text are narrowed and wrap."""
-    widths = [max(len(row[index]) for row in grid) for index in range(len(grid[0]))]
-    for index in sorted((index for index in range(len(widths)) if not right[index]), key=lambda index: -widths[index]):
-        excess = sum(widths) + 2 * (len(widths) - 1) - room
-        if excess > 0:
-            widths[index] = max(widths[index] - excess, min(widths[index], _NARROWEST))
-    return widths
-
-
-def _records(grid: list[list[str]], terminal: Terminal) -> Iterator[str]:
-    """Write each row as lines of heading and value, where not even the chief columns fit beside each other."""
-    head, *rows = grid
-    pad = min(max(map(len, head)), terminal.width // 2)
-    for row in rows:
-        for name, text in zip(head, row, strict=True):
-            if text:
-                yield from _wrap(f"{name[:pad]:<{pad}}  {text}", terminal.width, " " * (pad + 2))
-        yield ""
 
 
 def _row_lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[Sequence[str]]:
@@ -486,25 +472,13 @@ def _row_lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[Sequence[s
         yield [cell[level] if level < len(cell) else "" for cell in cells]
 
 
-def _lay_out(
-    grid: list[list[str]], widths: list[int], columns: Sequence[Column], table: Table, terminal: Terminal
-) -> Iterator[str]:
-    sides = (">" if is_numeric(column, table.rows) else "<" for column in columns)
-    pattern = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
-    for number, row in enumerate(grid):
-        for cells in _row_lines(row, widths):
-            line = pattern.format(*cells).rstrip()
-            yield terminal.paint(line, "1") if number == 0 else line
-        if number == 0 or (table.total and number == len(grid) - 2):
-            yield "─" * min(sum(widths) + 2 * (len(widths) - 1), terminal.width)
-
-
 def _foot(document: Document, terminal: Terminal, warnings: Sequence[str], *, brief: bool) -> list[str]:
+    """Return the warnings, and who issued the answer for which day."""
     lines = [""]
     for warning in warnings:
         wrapped = _wrap(f"! {warning}", terminal.width, "  ")
         lines += [terminal.paint(line, "33") for line in wrapped]
-    stamp = [] if brief and document.name else document.stamp
+    stamp = [] if brief and document.name else document.stamp  # a screen has the day beside its name
     if document.sources and stamp:
         where = "" if brief else " (all in --format json, md and reports)"
         stamp.append(f"sources: {len(document.sources)}{where}")

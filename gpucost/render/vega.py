@@ -6,15 +6,15 @@ from typing import Any
 
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import shown
-from gpucost.render.document import Axis, Chart, Row, Slider, heading_of, measure_of, short_unit, with_heading
+from gpucost.render.document import Axis, Chart, heading_of, measure_of, short_unit, with_heading
 from gpucost.render.money import digits_between, is_money, money_expression
 
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_BAND_HEIGHT = 22
-_PLAIN_HEIGHT = 300
-_TICKS = 8
+_BAND_HEIGHT = 22  # pixels of one bar with its gap
+_PLAIN_HEIGHT = 300  # pixels of a chart without bars
+_TICKS = 8  # about as many, and only on linear axes: powers of ten are given on a log scale
 _LABEL_LIMIT = "containerSize()[0] < 420 ? 120 : 260"  # pixels
 _LOG = {"type": "log", "nice": False, "padding": 14}  # as far as the data reach, not on to the next power of ten
 # Okabe and Ito's colours, which people with any colour vision can tell apart; grey darkened for contrast.
@@ -52,31 +52,37 @@ def specification(chart: Chart) -> Spec:
         "roofline": _roofline,
         "offers": _offers,
     }.get(chart.kind, _points)
-    fields = draw(chart)
     spec: Spec = {
         "$schema": SCHEMA,
         "description": chart.description,
         "data": {"values": [dict(row) for row in chart.data]},
         "width": "container",
-        **fields,
+        **draw(chart),
     }
     if chart.sliders:
-        lead = [{"name": "lead", "expr": chart.lead}] if chart.lead else []
-        spec["params"] = [*(param for slider in chart.sliders for param in _slider(slider)), *lead]
-        spec["transform"] = [{"calculate": _formula(chart), "as": chart.y.key}]
-    if amounts := _amounts(chart):
-        spec["transform"] = [*spec.get("transform", ()), *(_as_money(key) for key in amounts)]
+        params = []
+        for slider in chart.sliders:
+            # The control stands on a whole step; the exact value holds until it is moved, so that a chart that nobody
+            # touched shows what the answer says.
+            bind = {"input": "range", "min": slider.low, "max": slider.high, "step": slider.step, "name": slider.label}
+            control, start = f"{slider.name}_control", slider.start
+            exact = f"{control} === {start!r} ? {slider.value!r} : {control}"
+            params += [{"name": control, "value": start, "bind": bind}, {"name": slider.name, "expr": exact}]
+        if chart.lead:
+            params.append({"name": "lead", "expr": chart.lead})
+        spec["params"] = params
+        expression = f"datum['{chart.y.key}']"  # of a series without a formula
+        for name, formula in chart.formulas.items():
+            expression = f"datum['{chart.series}'] === '{name}' ? ({formula}) : ({expression})"
+        spec["transform"] = [{"calculate": expression, "as": chart.y.key}]
+    # Vega's own formats write 0.04 as 40m; amounts are written into a field of their own, after the sliders moved them.
+    for key in _amounts(chart):
+        amount = f"datum['{key}']"
+        written = {"calculate": f"isValid({amount}) ? {money_expression(amount)} : null", "as": _written(key)}
+        spec["transform"] = [*spec.get("transform", ()), written]
     if chart.spoken:
         spec["title"] = {"text": {"expr": chart.spoken}, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
     return spec
-
-
-def _slider(slider: Slider) -> list[Spec]:
-    """Return the control, which stands on a whole step, and the exact value, which holds until it is moved."""
-    bind = {"input": "range", "min": slider.low, "max": slider.high, "step": slider.step, "name": slider.label}
-    control, start = f"{slider.name}_control", slider.start
-    exact = f"{control} === {start!r} ? {slider.value!r} : {control}"
-    return [{"name": control, "value": start, "bind": bind}, {"name": slider.name, "expr": exact}]
 
 
 def _amounts(chart: Chart) -> list[str]:
@@ -86,17 +92,13 @@ def _amounts(chart: Chart) -> list[str]:
     return [key for key in keys if (key in axes or is_money(measure_of(key))) and _is_figure(_sample(chart, key))]
 
 
-def _as_money(key: str) -> Spec:
-    value = f"datum['{key}']"
-    return {"calculate": f"isValid({value}) ? {money_expression(value)} : null", "as": _written(key)}
-
-
 def _written(key: str) -> str:
     """Return the field that holds an amount as it is read."""
     return f"{key} as text"
 
 
 def _sample(chart: Chart, key: str) -> Any:
+    """Return the first value of a key that is one: by it a column is text, a day or a figure."""
     return next((row[key] for row in chart.data if row.get(key) is not None), None)
 
 
@@ -104,14 +106,8 @@ def _is_figure(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _formula(chart: Chart) -> str:
-    expression = f"datum['{chart.y.key}']"
-    for name, formula in chart.formulas.items():
-        expression = f"datum['{chart.series}'] === '{name}' ? ({formula}) : ({expression})"
-    return expression
-
-
 def _axis(axis: Axis, chart: Chart, *, zero: bool = False) -> Spec:
+    """Return the channel of an axis; with `zero` one of figures begins there, as bars must."""
     sample = _sample(chart, axis.key)
     dated = isinstance(sample, str) and _DATE.match(sample)
     kind = "temporal" if dated else "nominal" if isinstance(sample, str) else "quantitative"
@@ -124,16 +120,10 @@ def _axis(axis: Axis, chart: Chart, *, zero: bool = False) -> Spec:
         channel["axis"] = {"format": "%b %Y"}
     if kind == "quantitative":
         channel["scale"] = dict(_LOG) if axis.log else {"zero": zero, "nice": True}
-        channel["axis"] = _scale_of(axis, chart, zero=zero)
+        channel["axis"] = _ticks(axis.measure, chart, axis.key, zero=zero)
+        if not axis.log:
+            channel["axis"]["tickCount"] = _TICKS
     return channel
-
-
-def _scale_of(axis: Axis, chart: Chart, *, zero: bool = False) -> Spec:
-    """Return how the ticks of an axis of figures are written and how many there are."""
-    written = _ticks(axis.measure, chart, axis.key, zero=zero)
-    if not axis.log:
-        written["tickCount"] = _TICKS
-    return written
 
 
 def _ticks(unit: str, chart: Chart, *keys: str, zero: bool = False) -> Spec:
@@ -150,21 +140,8 @@ def _ticks(unit: str, chart: Chart, *keys: str, zero: bool = False) -> Spec:
     return {"format": ",~r"}
 
 
-def _bands_of(axis: Axis, chart: Chart) -> Spec:
-    """Return how the figures that name rows and columns of cells are written: in as few digits as tell them apart."""
-    figures = [row[axis.key] for row in chart.data if _is_figure(row.get(axis.key))]
-    if not figures:
-        return {}
-    digits = digits_between(figures)
-    if is_money(axis.measure):
-        return {"labelExpr": money_expression("datum.value", digits)}
-    if axis.measure == "fraction of one":
-        return {"labelExpr": f"format(datum.value, '.{digits - 2}~%')"}
-    whole = "datum.value === floor(datum.value)"
-    return {"labelExpr": f"{whole} ? datum.label : format(datum.value, ',.{digits}~r')"}
-
-
 def _tooltip(chart: Chart, *keys: str) -> list[Spec]:
+    """Return what a point says of itself: each key once, under its heading with its unit."""
     amounts = _amounts(chart)
     channels = []
     for key in (key for key in dict.fromkeys(keys) if key):
@@ -180,11 +157,13 @@ def _tooltip(chart: Chart, *keys: str) -> list[Spec]:
 
 
 def _names(chart: Chart) -> Spec:
+    """Return the channel of the names beside bars, in the order of the rows."""
     axis = {"labelLimit": {"expr": _LABEL_LIMIT}}
     return {"field": chart.x.key, "type": "nominal", "sort": None, "title": None, "axis": axis}
 
 
 def _bands(chart: Chart) -> Spec:
+    """Return the height of so many bars, with room for the legend or the axis."""
     return {"height": _BAND_HEIGHT * (len({row.get(chart.x.key) for row in chart.data}) + 1)}
 
 
@@ -212,13 +191,14 @@ _BRIDGE = {"end": ("#6b7280", "a total"), "more": ("#d55e00", "adds"), "less": (
 
 def _bridge(chart: Chart) -> Spec:
     """Draw bars that hang between their ends; ends, more and less differ in colour and in the sign of their figure."""
+    # 48 pixels at both sides hold the figure beside the longest bar
     length = {**_axis(chart.y, chart), "field": chart.low, "scale": {"zero": False, "nice": False, "padding": 48}}
     if min(row[chart.low] for row in chart.data) == 0:  # drawn from nothing: no room for less, some for the figures
         length["scale"] = {"domain": [0, 1.3 * max(row[chart.high] for row in chart.data)], "nice": False}
     used = [name for name in _BRIDGE if any(row[chart.series] == name for row in chart.data)]
     scale = {"domain": used, "range": [_BRIDGE[name][0] for name in used]}
-    said = " : ".join(f"datum.label === '{name}' ? '{words}'" for name, (_, words) in _BRIDGE.items())
-    legend = {"labelExpr": f"{said} : datum.label"}
+    labels = " : ".join(f"datum.label === '{name}' ? '{label}'" for name, (_, label) in _BRIDGE.items())
+    legend = {"labelExpr": f"{labels} : datum.label"}
     color = {"field": chart.series, "type": "nominal", "title": None, "scale": scale, "legend": legend}
     tooltip = _tooltip(chart, chart.x.key, chart.y.key)
     figure = _text(chart, chart.y.key)
@@ -238,9 +218,8 @@ def _bridge(chart: Chart) -> Spec:
 
 
 def _tornado(chart: Chart) -> Spec:
+    """Draw bars from the result at the low end of an assumption to that at its high end, and the base as a line."""
     length = {**_axis(chart.y, chart), "field": chart.low}
-    if length["type"] != "quantitative":
-        length |= {"type": "quantitative", "axis": _ticks(chart.y.measure, chart)}
     length["scale"] = {"zero": False, "nice": True}
     tooltip = _tooltip(chart, chart.x.key, chart.low, chart.high, chart.label)
     bars = {
@@ -255,16 +234,21 @@ def _tornado(chart: Chart) -> Spec:
 
 def _heat(chart: Chart) -> Spec:
     """Colour the cells around zero, write their numbers, and draw the line where the sign changes."""
-    across, up = (
-        {
-            "field": axis.key,
-            "type": "ordinal",
-            "title": with_heading(axis.label, short_unit(axis.measure)),
-            "sort": None,
-            "axis": _bands_of(axis, chart),
-        }
-        for axis in (chart.x, chart.y)
-    )
+    channels = []
+    for axis in (chart.x, chart.y):
+        # figures that name rows and columns are written in as few digits as tell them apart
+        labels: Spec = {}
+        if figures := [row[axis.key] for row in chart.data if _is_figure(row.get(axis.key))]:
+            digits = digits_between(figures)
+            written = f"datum.value === floor(datum.value) ? datum.label : format(datum.value, ',.{digits}~r')"
+            if is_money(axis.measure):
+                written = money_expression("datum.value", digits)
+            elif axis.measure == "fraction of one":
+                written = f"format(datum.value, '.{digits - 2}~%')"
+            labels = {"labelExpr": written}
+        title = with_heading(axis.label, short_unit(axis.measure))
+        channels.append({"field": axis.key, "type": "ordinal", "title": title, "sort": None, "axis": labels})
+    across, up = channels
     title = heading_of(chart.value)
     values = [row[chart.value] for row in chart.data]
     apart = min(values) < 0 < max(values)  # else there is no middle to turn around
@@ -275,17 +259,21 @@ def _heat(chart: Chart) -> Spec:
     color = {"field": chart.value, "type": "quantitative", "scale": scale, "title": title, "legend": legend}
     tooltip = _tooltip(chart, chart.x.key, chart.y.key, chart.value)
     text = _text(chart, chart.value)
-    deep = {"condition": {"test": _deep(chart), "value": "white"}, "value": "black"}
+    # beyond 60 % of the way to either end the colour is too dark for black figures
+    cell = f"datum['{chart.value}']"
+    is_dark = f"{cell} > {0.6 * max(0.0, *values)!r} || {cell} < {0.6 * min(0.0, *values)!r}"
+    ink = {"condition": {"test": is_dark, "value": "white"}, "value": "black"}
     layers: list[Spec] = [
         {"mark": "rect", "encoding": {"x": across, "y": up, "color": color, "tooltip": tooltip}},
         {
             "mark": {"type": "text", "fontSize": {"expr": "width < 420 ? 6.5 : 10"}},
-            "encoding": {"x": across, "y": up, "text": text, "color": deep},
+            "encoding": {"x": across, "y": up, "text": text, "color": ink},
         },
     ]
+    # The line where the sign changes is made of the left and upper edges of cells; 0 and 1 are the ends of a band.
     for key, ends in (("before", {"x": 0, "y": 0, "y2": 1}), ("above", {"x": 0, "x2": 1, "y": 0})):
         edges = [row for row in _edges(chart) if row["edge"] == key]
-        channels = {
+        encoding = {
             name: {
                 "field": (chart.x if name[0] == "x" else chart.y).key,
                 "bandPosition": position,
@@ -294,7 +282,7 @@ def _heat(chart: Chart) -> Spec:
             for name, position in ends.items()
         }
         mark = {"type": "rule", "color": "black", "strokeWidth": 2.5}
-        layers.append({"data": {"values": edges}, "mark": mark, "encoding": channels})
+        layers.append({"data": {"values": edges}, "mark": mark, "encoding": encoding})
     return {"height": _PLAIN_HEIGHT, "layer": layers}
 
 
@@ -305,13 +293,6 @@ def _text(chart: Chart, key: str) -> Spec:
     return {"field": key, "type": "quantitative", "format": ",.3~g"}
 
 
-def _deep(chart: Chart) -> str:
-    """Return the test for a cell whose colour is too dark for black figures."""
-    values = [0.0, *(row[chart.value] for row in chart.data)]
-    cell = f"datum['{chart.value}']"
-    return f"{cell} > {0.6 * max(values)!r} || {cell} < {0.6 * min(values)!r}"
-
-
 def _edges(chart: Chart) -> list[dict[str, Any]]:
     """Return the cells at whose left or upper side the value changes its sign."""
     across, up = (list(dict.fromkeys(row[axis.key] for row in chart.data)) for axis in (chart.x, chart.y))
@@ -320,9 +301,11 @@ def _edges(chart: Chart) -> list[dict[str, Any]]:
     for i, x in enumerate(across):
         for j, y in enumerate(up):
             cell = {chart.x.key: x, chart.y.key: y}
-            for edge, neighbour in (("before", i and (across[i - 1], y)), ("above", j and (x, up[j - 1]))):
-                if neighbour and positive.get((x, y)) != positive.get(neighbour):
-                    cells.append({**cell, "edge": edge})
+            is_positive = positive.get((x, y))
+            if i and is_positive != positive.get((across[i - 1], y)):
+                cells.append({**cell, "edge": "before"})
+            if j and is_positive != positive.get((x, up[j - 1])):
+                cells.append({**cell, "edge": "above"})
     return cells
 
 
@@ -333,7 +316,7 @@ def _color(chart: Chart) -> Spec:
 def _area(chart: Chart) -> Spec:
     """Stack areas of each series, and draw the total that is asked for (`label`) as a line over them."""
     across, up = _axis(chart.x, chart), _axis(chart.y, chart, zero=True)
-    across["scale"] = {**across.get("scale", {}), "nice": False}
+    across["scale"] = {**across.get("scale", {}), "nice": False}  # areas end with the last month
     tooltip = _tooltip(chart, chart.x.key, chart.series, chart.y.key)
     field = f"datum['{chart.series}']"
     stacked: Spec = {
@@ -350,6 +333,7 @@ def _area(chart: Chart) -> Spec:
 
 
 def _points(chart: Chart) -> Spec:
+    """Draw a line or points, their ranges behind them, and labelled vertical lines over them."""
     tooltip = _tooltip(chart, chart.x.key, chart.y.key, chart.series, chart.label, chart.low, chart.high)
     across, up = _axis(chart.x, chart), _axis(chart.y, chart, zero=chart.kind == "line" and not chart.y.log)
     if chart.kind == "line":
@@ -357,16 +341,17 @@ def _points(chart: Chart) -> Spec:
     encoding = {"x": across, "y": up, **_color(chart), "tooltip": tooltip}
     if chart.kind != "line" and len({row.get(chart.series) for row in chart.data}) > len(COLORS):
         encoding["shape"] = encoding["color"]  # colours come again: what has the same one differs in its sign
-    mark: Spec = (
-        {"type": "line", "point": len(chart.data) <= 60, **({"interpolate": "step-after"} if chart.steps else {})}
-        if chart.kind == "line"
-        else {"type": "point", "filled": True, "size": 60}
-    )
+    mark: Spec = {"type": "point", "filled": True, "size": 60}
+    if chart.kind == "line":
+        mark = {"type": "line", "point": len(chart.data) <= 60}  # more points would run into each other
+        mark |= {"interpolate": "step-after"} if chart.steps else {}
     layers: list[Spec] = [{"mark": mark, "encoding": encoding}]
     if chart.low and chart.high:
         span = {"y": {"field": chart.low, "type": "quantitative"}, "y2": {"field": chart.high}}
         layers.insert(0, {"mark": {"type": "rule", "opacity": 0.5}, "encoding": {"x": across, **span, **_color(chart)}})
-    layers += [_vertical(label, x, across["type"]) for label, x in chart.marks]
+    for label, x in chart.marks:
+        rule = {"type": "rule", "strokeDash": [4, 3], "opacity": 0.6, "tooltip": label}
+        layers.append({"mark": rule, "encoding": {"x": {"datum": x, "type": across["type"]}}})
     return {"layer": layers, "height": _PLAIN_HEIGHT}
 
 
@@ -381,9 +366,11 @@ def _offers(chart: Chart) -> Spec:
     # a series without a point has no place in the legend
     states = [name for name in (CAN_BE_ORDERED, QUOTED) if any(row[chart.series] == name for row in chart.data)]
     shown = {"field": chart.series, "type": "nominal", "title": None}
-    lines, fills = ({CAN_BE_ORDERED: COLORS[0], QUOTED: rest} for rest in (COLORS[6], "transparent"))
+    strokes = {CAN_BE_ORDERED: COLORS[0], QUOTED: COLORS[6]}
+    fills = {CAN_BE_ORDERED: COLORS[0], QUOTED: "transparent"}
     stroke, fill = (
-        {**shown, "scale": {"domain": states, "range": [colors[name] for name in states]}} for colors in (lines, fills)
+        {**shown, "scale": {"domain": states, "range": [colors[name] for name in states]}}
+        for colors in (strokes, fills)
     )
     shared = {"x": across, "y": up}
     points = {
@@ -402,32 +389,28 @@ def _offers(chart: Chart) -> Spec:
         "mark": {"type": "line", "color": COLORS[1], "strokeWidth": 2, "interpolate": "step-before"},
         "encoding": {**shared, "order": {"field": chart.x.key, "type": "quantitative"}},
     }
+    # The ends of the front are named: the fast one above its point, the cheap one below, each turned to where there
+    # is room, which the share of points to its left tells.
     ends = sorted((row for row in chart.data if row[chart.label]), key=lambda row: float(row[chart.x.key]))
-    names = [_name(chart, shared, row, above=number == 0 and len(ends) > 1) for number, row in enumerate(ends)]
+    names = []
+    for number, row in enumerate(ends):
+        above = number == 0 and len(ends) > 1
+        at = sum(float(other[chart.x.key]) <= float(row[chart.x.key]) for other in chart.data) / len(chart.data)
+        align = "center" if 0.1 <= at <= 0.9 else "left" if at < 0.1 else "right"
+        align = "left" if above else align
+        place = {"dy": -10, "baseline": "bottom"} if above else {"dy": 12, "baseline": "top"}
+        name = {
+            "data": {"values": [dict(row)]},
+            "mark": {"type": "text", "fontWeight": "bold", "limit": 230, "align": align, **place},
+            "encoding": {**shared, "text": {"field": chart.label}},
+        }
+        names.append(name)
     drawn = [line] if any(row[chart.low] for row in chart.data) else []
     return {"layer": [*drawn, points, *names], "height": 380}
 
 
-def _name(chart: Chart, shared: Spec, row: Row, *, above: bool) -> Spec:
-    """Name an end of the front: the fast one above its point, the cheap one below, turned to where there is room."""
-    values = sorted(float(other[chart.x.key]) for other in chart.data)
-    at = sum(value <= float(row[chart.x.key]) for value in values) / len(values)
-    align = "left" if above or at < 0.1 else "right" if at > 0.9 else "center"
-    place = {"dy": -10, "baseline": "bottom"} if above else {"dy": 12, "baseline": "top"}
-    return {
-        "data": {"values": [dict(row)]},
-        "mark": {"type": "text", "fontWeight": "bold", "limit": 230, "align": align, **place},
-        "encoding": {**shared, "text": {"field": chart.label}},
-    }
-
-
-def _vertical(label: str, x: float, kind: str) -> Spec:
-    """Draw a labelled line at a number, or at a moment in milliseconds since 1970."""
-    mark = {"type": "rule", "strokeDash": [4, 3], "opacity": 0.6, "tooltip": label}
-    return {"mark": mark, "encoding": {"x": {"datum": x, "type": kind}}}
-
-
 def _roofline(chart: Chart) -> Spec:
+    """Draw roofs as lines and, named, the points under them: rows with a label are points."""
     across, up = _axis(chart.x, chart), _axis(chart.y, chart)
     shared = {"x": across, "y": up}
     roof = {

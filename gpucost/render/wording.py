@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpucost.options import OPTIONS
-from gpucost.render.document import Chart, Column, Document, Paragraph, Table, heading_of
+from gpucost.render.document import Chart, Document, Paragraph, Table, heading_of
 
 _FLAG = r"--[a-z][a-z0-9-]*"
 _NOT_COMMANDS = "offline|reads|and|is|has|can"  # what may follow the name in a sentence
@@ -44,26 +44,25 @@ def without_commands(text: str) -> str:
         return text
     text = _SUBJECT.sub(lambda flag: flag[1].replace("-", " "), text)  # what a refusal speaks of
     shorter = _ASIDE.sub(lambda aside: "" if _SPOKEN.search(aside[0]) else aside[0], text)
-    sentences = [_said(sentence) for sentence in _SENTENCE.split(shorter)]
-    return " ".join(sentence for sentence in sentences if sentence) or _named(text)
+    sentences = [_without_clauses(sentence) for sentence in _SENTENCE.split(shorter)]
+    if remaining := " ".join(filter(None, sentences)):
+        return remaining
+    # Every sentence is about a flag or command, so nothing would be left: their names become words instead.
+    flags_as_words = re.sub(r"(?<![\w-])--([a-z][a-z0-9-]*)", lambda flag: flag[1].replace("-", " "), text)
+    return re.sub(r"`?(?<![\w./-])gpucost ([a-z]+)`?", r"\1", flags_as_words)
 
 
-def _said(sentence: str) -> str:
+def _without_clauses(sentence: str) -> str:
     """Return a sentence without the clauses that name a flag or command; empty where nothing is left."""
+    # from the strongest mark to the weakest, so that no more of the sentence goes than must
     for mark in ("; ", ", ", ": "):
         if not _SPOKEN.search(sentence):
             break
-        kept = [clause for clause in sentence.split(mark) if not _SPOKEN.search(clause)]
-        if kept:
+        clauses = [clause for clause in sentence.split(mark) if not _SPOKEN.search(clause)]
+        if clauses:
             end = sentence[-1] if sentence[-1] in ".!?" else ""
-            sentence = _JOINED.sub(lambda first: first[1].upper(), mark.join(kept).rstrip(".!? ") + end)
+            sentence = _JOINED.sub(lambda first: first[1].upper(), mark.join(clauses).rstrip(".!? ") + end)
     return "" if _SPOKEN.search(sentence) else sentence
-
-
-def _named(text: str) -> str:
-    """Return a text that is about a flag alone with the flag's name as words."""
-    words = re.sub(r"(?<![\w-])--([a-z][a-z0-9-]*)", lambda flag: flag[1].replace("-", " "), text)
-    return re.sub(r"`?(?<![\w./-])gpucost ([a-z]+)`?", r"\1", words)
 
 
 @lru_cache(maxsize=8192)
@@ -73,24 +72,19 @@ def labelled(text: str) -> str:
     >>> labelled("reserved_3y_then_rent"), labelled("8 × h100 on_demand"), labelled("gpu_8x_h100_sxm5")
     ('reserved 3y then rent', '8 × h100 on demand', 'gpu_8x_h100_sxm5')
     """
-    return _CODE.sub(_label, text) if "_" in text else text
-
-
-def _label(code: re.Match[str]) -> str:
-    return OPTIONS[code[0]].label if code[0] in OPTIONS else heading_of(code[0])
+    if "_" not in text:  # most texts, and to look is quicker than the pattern
+        return text
+    return _CODE.sub(lambda code: OPTIONS[code[0]].label if code[0] in OPTIONS else heading_of(code[0]), text)
 
 
 def for_readers(document: Document) -> Document:
     """Return a document in words: what a page shows, whose reader neither has the program nor knows its codes."""
-    said = ("title", "lead", "headline", "warnings", "remarks", "sections")
-    return replace(document, **{name: _worded(getattr(document, name), "") for name in said})
-
-
-def _fields(record: Struct) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__struct_fields__}
+    texts = ("title", "lead", "headline", "warnings", "remarks", "sections")
+    return replace(document, **{name: _worded(getattr(document, name), "") for name in texts})
 
 
 def _worded(value: Any, key: str) -> Any:
+    """Return a part of a document in words, whatever it is; `key` is what its row or record calls it."""
     if isinstance(value, str):
         return value if key in _IDS else labelled(without_commands(value))
     if isinstance(value, (list, tuple)):
@@ -100,38 +94,30 @@ def _worded(value: Any, key: str) -> Any:
     if isinstance(value, Paragraph):
         return value if value.style == "code" else replace(value, text=_worded(value.text, ""))
     if isinstance(value, Table):
-        return _table(value)
+        # answers to SQL, and codes that were asked for by their key, stay as they are
+        exact = {column.key for column in value.columns if column.verbatim}
+        rows = [
+            {name: item if name in exact else _worded(item, str(name)) for name, item in row.items()}
+            for row in value.rows
+        ]
+        heads = tuple(
+            replace(column, heading=_worded(column.heading, "")) if column.heading else column
+            for column in value.columns
+        )
+        texts = {name: _worded(getattr(value, name), "") for name in ("title", "note", "paper", "total")}
+        return replace(value, columns=heads, rows=rows, **texts)
     if isinstance(value, Chart):
-        return _chart(value)
+        return replace(
+            value,
+            **{name: _worded(getattr(value, name), "") for name in ("title", "description", "note")},
+            data=[{name: _worded(item, str(name)) for name, item in row.items()} for row in value.data],
+            # formulas are known by the series that they draw, whose names in the data became labels as well
+            formulas={labelled(name): formula for name, formula in value.formulas.items()},
+            label=labelled(value.label) if value.kind == "area" else value.label,  # there it names a series, no key
+        )
     if isinstance(value, Struct):
-        return type(value)(*(_worded(item, name) for name, item in _fields(value).items()))
+        return type(value)(*(_worded(getattr(value, name), name) for name in value.__struct_fields__))
     return value
-
-
-def _table(table: Table) -> Table:
-    """Return a table in words; answers to SQL and codes that were asked for stay as they are."""
-    exact = {column.key for column in table.columns if column.verbatim}
-    rows = [
-        {name: item if name in exact else _worded(item, str(name)) for name, item in row.items()} for row in table.rows
-    ]
-    heads = tuple(_head(column) for column in table.columns)
-    said = {name: _worded(getattr(table, name), "") for name in ("title", "note", "paper", "total")}
-    return replace(table, columns=heads, rows=rows, **said)
-
-
-def _head(column: Column) -> Column:
-    return replace(column, heading=_worded(column.heading, "")) if column.heading else column
-
-
-def _chart(chart: Chart) -> Chart:
-    """Return a chart in words: what it draws is named by labels, also where a formula is known by such a name."""
-    return replace(
-        chart,
-        **{name: _worded(getattr(chart, name), "") for name in ("title", "description", "note")},
-        data=[{name: _worded(item, str(name)) for name, item in row.items()} for row in chart.data],
-        formulas={labelled(name): formula for name, formula in chart.formulas.items()},
-        label=labelled(chart.label) if chart.kind == "area" else chart.label,  # there it names a series, no key
-    )
 
 
 # --- What accelerators and options are called on screens.
@@ -150,13 +136,15 @@ def chip_label(gpu: str) -> str:
     >>> chip_label("rtx-4070-ti"), chip_label("rtx-pro-6000-bw-max-q"), chip_label("tpu-v5p"), chip_label("trainium2")
     ('RTX 4070 Ti', 'RTX PRO 6000 Max Q', 'TPU v5p', 'Trainium2')
     """
-    first, *others = parts = gpu.split("-")
-    kept = [part for part in others if not _UNSAID.fullmatch(part) or (_MEMORY.fullmatch(part) and first in _BY_MEMORY)]
-    if first == "tpu":
-        return " ".join(["TPU", *kept])
-    return " ".join(
+    first, *others = gpu.split("-")
+    spoken = [
+        part for part in others if not _UNSAID.fullmatch(part) or (_MEMORY.fullmatch(part) and first in _BY_MEMORY)
+    ]
+    if first == "tpu":  # Google writes the version in small letters
+        return " ".join(["TPU", *spoken])
+    return " ".join(  # four letters in a row are a word (Trainium), fewer are a code (H100)
         _SPELLED.get(part) or (part.capitalize() if re.match("[a-z]{4}", part) else part.upper())
-        for part in ([] if _UNSAID.fullmatch(parts[0]) else [first]) + kept
+        for part in ([] if _UNSAID.fullmatch(first) else [first]) + spoken
     )
 
 
@@ -166,6 +154,6 @@ def option_text(option: str, term_months: int) -> str:
     >>> option_text("reserved", 36), option_text("on_demand", 0)
     ('reserved 3 y', 'on demand')
     """
-    years, months = divmod(term_months, 12)
+    years, months = divmod(term_months, 12)  # whole years are said as such, 18 months are not
     term = "" if not term_months else f" {term_months} mo" if months else f" {years} y"
     return OPTIONS[option].label.replace("calendar reservation", "calendar") + term
