@@ -1,6 +1,5 @@
 """The document of an audit: the verdict, the checks, and what would be true."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 from gpucost.answers.checks import Audit
@@ -28,29 +27,42 @@ _MOST_REASONS = 3  # of one screen
 def document(answer: Audit) -> Document:
     """Build the document of an audit."""
     explanations = [Paragraph(f"{row['name']}: {row['explanation']}") for row in answer["checks"]]
+    # a claim may name a model, hardware, both or neither
+    request = answer["request"]
+    gpus = f"{request['gpus']:,} × " if request.get("gpus") else ""
+    subjects = [str(request["model"])] if request.get("model") else []
+    subjects += [f"{gpus}{chip_label(str(request['gpu']))}"] if request.get("gpu") else []
+    name = f"Check a claim about {' on '.join(subjects)}" if subjects else "Check a claim"
     return document_of(
         answer,
         "Is the claim possible?",
         Section("Checks", [Table(columns_of("audit"), answer["checks"]), *explanations]),
         Section("How the claim was read", [Paragraph(note, "note") for note in answer["notes"]]),
         screen=_screen(answer),
-        name=_name(answer),
+        name=name,
     )
 
 
 def _screen(answer: Audit) -> tuple[Table, KeyFigures, Paragraph]:
     """Return what one screen shows: each figure beside what is likely, why the worst are wrong, how it was read."""
     stated = [value for value in answer["request"].values() if isinstance(value, (int, float))]
-    rows = [
-        {
-            "check": row["name"],
-            "verdict": row["verdict"],
-            **{key: _figure(row[key], row["unit"], stated) for key in _FIGURES},
-        }
-        for row in answer["checks"]
-    ]
+    rows = []
+    for row in answer["checks"]:
+        cells: dict[str, str | None] = {"check": row["name"], "verdict": row["verdict"]}
+        for key in _FIGURES:
+            value, unit = row[key], row["unit"]
+            if value is None:
+                cells[key] = None
+            elif value in stated:  # a claim's own figure stands as it was made
+                cells[key] = amount(value, unit)
+            elif unit == "USD":  # an estimate has as many digits as are known
+                cells[key] = about(value)
+            else:
+                cells[key] = time_text(value) if unit == "days" else amount(value, unit)
+        rows.append(cells)
     wrong = [row for row in answer["checks"] if row["verdict"] != _RIGHT] or answer["checks"]
-    order = sorted(wrong, key=lambda row: row["verdict"] != answer["verdict"])  # the worst first
+    # the verdict of the whole is that of the worst check: those of that verdict first
+    order = sorted(wrong, key=lambda row: row["verdict"] != answer["verdict"])
     facts = [Fact(row["name"].capitalize(), f"{row['verdict']}: {row['explanation']}") for row in order[:_MOST_REASONS]]
     if answer["request"].get("tokens"):
         facts.append(Fact("Assumes", f"{METHODS[answer['request']['method']]} (--method)."))
@@ -68,19 +80,3 @@ _CHECKS = (
     Column("typical", "likely", right=True),
     Column("high", "at most", right=True, priority=1),
 )
-
-
-def _figure(value: float | None, unit: str, stated: Sequence[float]) -> str | None:
-    """Write what a claim states as it stands there, an estimate with as many digits as are known."""
-    if value is None or value in stated:
-        return None if value is None else amount(value, unit)
-    return about(value) if unit == "USD" else time_text(value) if unit == "days" else amount(value, unit)
-
-
-def _name(answer: Audit) -> str:
-    """Name what the claim speaks of."""
-    asked = answer["request"]
-    gpus = f"{asked['gpus']:,} × " if asked.get("gpus") else ""
-    chip = f"{gpus}{chip_label(str(asked['gpu']))}" if asked.get("gpu") else ""
-    subjects = [str(asked[name]) for name in ("model",) if asked.get(name)] + ([chip] if chip else [])
-    return f"Check a claim about {' on '.join(subjects)}" if subjects else "Check a claim"

@@ -25,11 +25,12 @@ def document(
 ) -> Document:
     """Return the document of a bench."""
     spans = [f"{row['low']:,.4g} to {row['high']:,.4g}" if row["low"] else None for row in rows]
-    judged = [{**row, "range": span} for row, span in zip(rows, spans, strict=True)]
-    filled = tuple(column for column in columns_of(list_name) if any(row[column.key] for row in judged))
-    peaks = any(row["share_fraction"] for row in rows)
+    measured_rows = [{**row, "range": span} for row, span in zip(rows, spans, strict=True)]
+    # a list of one kind of measurement leaves most columns of the table empty
+    filled = tuple(column for column in columns_of(list_name) if any(row[column.key] for row in measured_rows))
+    peaks = any(row["share_fraction"] for row in rows)  # a chip without a datasheet has none
     sections = [
-        Section("", (Table(filled, judged, note=NOTE if peaks else ""),)) if rows else None,
+        Section("", (Table(filled, measured_rows, note=NOTE if peaks else ""),)) if rows else None,
         Section("Against the datasheet", (shares(rows),)) if peaks else None,
         Section("Roofline, measured and from the datasheet", plot(roof)) if roof else None,
         Section("Measurements that vary too much for a figure", (Table(columns("case", "low_ms", "high_ms"), ranges),))
@@ -51,9 +52,11 @@ def shares(rows: Sequence[Mapping[str, Any]]) -> Chart:
 def plot(roof: Sequence[Mapping[str, Any]]) -> tuple[Block, ...]:
     """Return the two roofs and the products under them."""
     tops = {row["curve"]: row["reached_tflops"] for row in roof}  # of each curve the end, which is flat
-    measured = f"the measured roof {tops['measured']:,.0f}" if "measured" in tops else "no large product was measured"
+    measured_roof = (
+        f"the measured roof {tops['measured']:,.0f}" if "measured" in tops else "no large product was measured"
+    )
     description = (
-        f"The datasheet's roof is {tops['datasheet']:,.0f} TFLOP/s, {measured};"
+        f"The datasheet's roof is {tops['datasheet']:,.0f} TFLOP/s, {measured_roof};"
         " products of few rows lie on the slope, limited by memory."
     )
     marks = "Each point is the fastest product with a number of rows, its label."

@@ -28,9 +28,8 @@ def document(answer: Mapping[str, Any]) -> Document:
     kind = answer.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise UsageError(f"this is not a gpucost answer: its `kind` is {kind!r}. Save one with --format json.")
-    if kind == "scenario":
-        return _scenario(cast(ScenarioAnswer, answer))
-    return writer_of(kind)(answer)
+    # a scenario holds other answers, so its document is made of theirs, here; every other kind has a module
+    return _scenario(cast(ScenarioAnswer, answer)) if kind == "scenario" else writer_of(kind)(answer)
 
 
 def boarded(answer: Mapping[str, Any]) -> Document:
@@ -39,18 +38,19 @@ def boarded(answer: Mapping[str, Any]) -> Document:
     from gpucost.render.decision import section
 
     whole = document(answer)
-    parts = [part["payload"] for part in answer["parts"]] if answer.get("kind") == "scenario" else [answer]
-    names = [str(part["name"]) for part in answer["parts"]] if answer.get("kind") == "scenario" else [""]
+    parts = [("", answer)]
+    if answer.get("kind") == "scenario":
+        parts = [(str(part["name"]), part["payload"]) for part in answer["parts"]]
     pages = []
-    for name, part in zip(names, parts, strict=True):
+    for name, part in parts:
         page = section(part)
         if page is not None:
             pages.append(_titled(page, name, False) if name else page)
             if part.get("kind") == "tco":
                 audited = evidence.section(cast(Tco, part), board=True)
                 pages.append(_titled(audited, name, False) if name else audited)
-    told = {page.title for page in pages}
-    return replace(whole, sections=(*pages, *(part for part in whole.sections if part.title not in told)))
+    titles = {page.title for page in pages}  # the document may have such a page as one of its sections
+    return replace(whole, sections=(*pages, *(part for part in whole.sections if part.title not in titles)))
 
 
 def writer_of(kind: str) -> Callable[[Mapping[str, Any]], Document]:
@@ -66,6 +66,7 @@ def _scenario(answer: ScenarioAnswer) -> Document:
     overview, sources = [], dict[str, CitedSource]()
     warnings, remarks = list(answer["warnings"]), list[str]()
     for part in answer["parts"]:
+        # sections, warnings and remarks say which part they are of; sources are the same for all
         part_document = document(part["payload"])
         overview.append({"part": part["name"], "answer": part_document.lead or part_document.title})
         sources |= dict(part_document.sources)
@@ -83,6 +84,7 @@ def _scenario(answer: ScenarioAnswer) -> Document:
 
 
 def _titled(section: Section, part: str, first: bool) -> Section:
+    """Return a section under the name of its part; of several without a title the first bears the name alone."""
     if section.title:
         return replace(section, title=f"{part}: {section.title[0].lower()}{section.title[1:]}")
     return replace(section, title=part if first else "")

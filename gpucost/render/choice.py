@@ -26,7 +26,7 @@ from gpucost.render.wording import chip_label
 
 _BARS = 15  # of a picture
 _ROWS_OF_ONE, _ROWS_EACH = 9, 3
-_TOLD = 2  # rivals that one sentence names
+_RIVALS_NAMED = 2  # rivals that one sentence names
 _NOTE = (
     "Rent: the cost of the run, or of a year for serving, research and desk use. Buy: cards at street prices without a"
     " server, modules as whole servers; without power or staff. Pays after: months of the same use. Warranty: assumed,"
@@ -36,22 +36,36 @@ _NOTE = (
 
 def document(answer: Choice) -> Document:
     """Return the document of a choice."""
-    named = any(row["workload"] for row in answer["rows"])
+    named = any(row["workload"] for row in answer["rows"])  # a single workload needs no name
     by_workload = {
         row["workload"]: [r for r in answer["rows"] if r["workload"] == row["workload"]] for row in answer["rows"]
     }
-    first_rows = [
-        row for rows in by_workload.values() for row in rows[: _ROWS_OF_ONE if len(by_workload) == 1 else _ROWS_EACH]
+    most = _ROWS_OF_ONE if len(by_workload) == 1 else _ROWS_EACH
+    first_rows = [row for rows in by_workload.values() for row in rows[:most]]
+    if answer["request"].get("matrix"):
+        name = "Choose a GPU for each job and model size"
+    elif named:
+        name = f"Choose GPUs for {', '.join(by_workload)}"
+    else:
+        first = answer["rows"][0]
+        name = f"Choose a GPU {_NAMES[first['purpose']].format(model=first['model'])}"
+    assigned = answer["assigned"]
+    candidates = [
+        {**row, "ecc": {True: "yes", False: "no", None: None}[row["ecc"]], "within": row["within"] or None}
+        for row in answer["rows"]
     ]
-    rivals = _rivals(answer)
+    columns = columns_of("choice")
+    table = Table(columns if named else columns[1:], candidates, note=_NOTE)
     return document_of(
         answer,
         "Which GPU",
-        Section("Together", _together(answer), paper=True),
-        Section("Candidates", [*_picture(answer["rows"], named), _table(answer["rows"], named)], paper=True),
-        Section("Another choice", rivals, paper=True),
+        Section(
+            "Together", [Table(columns_of("choice together"), assigned, "Together")] if assigned else [], paper=True
+        ),
+        Section("Candidates", [*_picture(answer["rows"], named), table], paper=True),
+        Section("Another choice", _rivals(answer), paper=True),
         screen=_screen(answer, first_rows, named),
-        name=_name(answer, list(by_workload)),
+        name=name,
     )
 
 
@@ -65,38 +79,40 @@ _NAMES = {
 }
 
 
-def _name(answer: Choice, workloads: Sequence[str]) -> str:
-    if answer["request"].get("matrix"):
-        return "Choose a GPU for each job and model size"
-    if workloads != [""]:
-        return f"Choose GPUs for {', '.join(workloads)}"
-    first = answer["rows"][0]
-    return f"Choose a GPU {_NAMES[first['purpose']].format(model=first['model'])}"
-
-
 def _screen(answer: Choice, rows: Sequence[Candidate], named: bool) -> tuple[Block, ...]:
     """Return what one screen shows: the machines side by side, what they rest on, what to ask next."""
-    if answer["request"].get("matrix"):
-        cells = [
-            {**_cells(row), "job": _job(row), "range": _span(row), "seen": _seen(row, answer["as_of"])}
-            for row in answer["rows"]
-        ]
+    if answer["request"].get("matrix"):  # one machine for each job and size of model
+        cells = []
+        for row in answer["rows"]:
+            job = {"fine-tuning": "tune", "training": "train", "serving": "serve"}[row["purpose"]]
+            ends = [about(end) for end in (row.get("rent_low_usd"), row.get("rent_high_usd")) if end is not None]
+            day = row.get("price_observed_on")
+            cells.append(
+                {
+                    **_cells(row),
+                    "job": f"{job} {row['model']}",
+                    "range": "–".join(ends).replace("–$", "–") or None,
+                    "seen": day_in_year(day, answer["as_of"]) if day else None,
+                }
+            )
         table = Table(_MATRIX, cells, note="Rent of one run, or of a year of serving.")
         return (table, _facts(answer), Paragraph("Every GPU for one job: --purpose, --model · days, prices: --details"))
     bought, year = rows[0]["purpose"] in _CARDS, rows[0]["days"] is None
     shown = [_cells(row) for row in rows]
-    if named:
-        assigned = [_cells(row) for row in answer["assigned"]]
-        together = [Table(_TOGETHER, assigned, "Together they cost least on", total=_total(answer))] if assigned else []
+    if named:  # several workloads: what they get together, and what each would get alone
+        assigned, total_usd = [_cells(row) for row in answer["assigned"]], answer["total_usd"]
+        total: Row | None = None if total_usd is None else {"workload": "together", "cost": about(total_usd)}
+        together = [Table(_TOGETHER, assigned, "Together they cost least on", total=total)] if assigned else []
         ask = "Every GPU of each job: --details · also --pool GPU=N, --budget"
         return (*together, Table(_EACH, shown, "Each alone, to rent"), _facts(answer), Paragraph(ask))
-    if bought:
+    if bought:  # a desk: cards are compared by their price and speed, rent comes second
         note = "To buy: the cards alone, without computer or power. To rent: one year. Speeds: tokens a second."
         ask = "ECC, link, warranty: --details · costs of owning: gpucost tco · also --budget"
         return (Table(_BOUGHT, shown, note=note), _facts(answer), Paragraph(ask))
     bought_alone = f"To rent: {'one year' if year else 'one run'}. To buy: the hardware alone, without power or staff."
     note = f"{bought_alone}\n{budget_note(rows, 'budget_usd')}"
     ask = "Every GPU: --details · costs of owning: gpucost tco · also --purpose, --budget"
+    # a year of use has no time to finish in, a run is too short to pay hardware off
     columns = tuple(column for column in _RENTED if column.key != ("time" if year else "pays off"))
     table = Table(columns, shown, note=note)
     return (table, _facts(answer), Paragraph(ask))
@@ -155,33 +171,19 @@ def _facts(answer: Choice) -> KeyFigures:
     first, alone = answer["rows"][0], len({row["workload"] for row in answer["rows"]}) == 1
     priced = alone and first["rent_usd"] is not None and first["purpose"] not in _CARDS
     facts = [Fact("Price", price_text(first))] if priced else []
-    facts += [Fact("Instead", told)] if (told := _told(answer)) else []
+    rivals = answer.get("rivals") or []
+    if len(rivals) >= 2:
+        # what the same job needs on demand on the first of what most sellers have
+        cheapest, *others = rivals
+        leads = all(cheapest[key] == first[key] for key in ("gpu", "gpus", "provider"))
+        against = "the first line" if leads else _placed(cheapest)
+        differences = []
+        for row in others[:_RIVALS_NAMED]:
+            days = row["more_days"]
+            time = "" if not days else f" and {time_text(abs(days))} {'more' if days > 0 else 'less'}"
+            differences.append(f"{_placed(row)} needs {about(row['more_usd'])} more{time}")
+        facts.append(Fact("Instead", f"On demand, against {against}: {'; '.join(differences)}."))
     return KeyFigures((*facts, *(Fact(row["label"], row["text"]) for row in answer.get("stated") or ())))
-
-
-def _total(answer: Choice) -> Row | None:
-    total = answer["total_usd"]
-    return None if total is None else {"workload": "together", "cost": about(total)}
-
-
-def _job(row: Candidate) -> str:
-    verb = {"fine-tuning": "tune", "training": "train", "serving": "serve"}[row["purpose"]]
-    return f"{verb} {row['model']}"
-
-
-def _span(row: Candidate) -> str | None:
-    """Write the ends of a rent."""
-    ends = row.get("rent_low_usd"), row.get("rent_high_usd")
-    return "–".join(about(end) for end in ends if end is not None).replace("–$", "–") or None
-
-
-def _seen(row: Candidate, as_of: str) -> str | None:
-    day = row.get("price_observed_on")
-    return day_in_year(day, as_of) if day else None
-
-
-def _together(answer: Choice) -> list[Block]:
-    return [Table(columns_of("choice together"), answer["assigned"], "Together")] if answer["assigned"] else []
 
 
 def _rivals(answer: Choice) -> list[Block]:
@@ -189,27 +191,12 @@ def _rivals(answer: Choice) -> list[Block]:
     rows = answer.get("rivals") or []
     if len(rows) < 2:
         return []
-    of = "the run" if rows[0]["days"] is not None else "a year"
+    subject = "the run" if rows[0]["days"] is not None else "a year"
     note = (
-        f"The cheapest on-demand offer of {of} for each GPU, on as many as cost least; 'more' compares its budget"
+        f"The cheapest on-demand offer of {subject} for each GPU, on as many as cost least; 'more' compares its budget"
         f" with that of {rows[0]['gpu']}."
     )
     return [Table(columns_of("choice rivals"), rows, "What another choice costs", note=note)]
-
-
-def _told(answer: Choice) -> str:
-    """Say what the same job needs on demand on the first of what most sellers have."""
-    rows = answer.get("rivals") or []
-    if len(rows) < 2:
-        return ""
-    first, *others = rows
-    led = all(first[key] == answer["rows"][0][key] for key in ("gpu", "gpus", "provider"))
-    told = []
-    for row in others[:_TOLD]:
-        days = row["more_days"]
-        time = "" if not days else f" and {time_text(abs(days))} {'more' if days > 0 else 'less'}"
-        told.append(f"{_placed(row)} needs {about(row['more_usd'])} more{time}")
-    return f"On demand, against {'the first line' if led else _placed(first)}: {'; '.join(told)}."
 
 
 def _placed(row: Row) -> str:
@@ -222,26 +209,15 @@ def _machine(row: Row) -> str:
 
 def _picture(rows: Sequence[Candidate], named: bool) -> list[Block]:
     """Draw what each candidate costs to rent, in their order."""
-    bars = [
-        {
-            "candidate": f"{row['workload']}: {cluster}" if named else cluster,
-            "rent_usd": row["rent_usd"],
-            "provider": row["provider"],
-            "days": row["days"],
-        }
-        for row in rows
-        if row["rent_usd"] is not None
-        for cluster in [f"{row['gpus']:,} × {row['gpu']}"]
-    ][:_BARS]
+    bars: list[Row] = []
+    for row in rows:
+        if row["rent_usd"] is None:  # sold, but not rented out
+            continue
+        cluster = f"{row['gpus']:,} × {row['gpu']}"
+        name = f"{row['workload']}: {cluster}" if named else cluster
+        bars.append({"candidate": name, "rent_usd": row["rent_usd"], "provider": row["provider"], "days": row["days"]})
+    bars = bars[:_BARS]
     if len(bars) < 2:
         return []
     description = f"Rent of the run, or of a year; {bars[0]['candidate']} costs {amount(bars[0]['rent_usd'], 'USD')}."
     return [Chart("bar", "What each candidate costs to rent", description, bars, Axis("candidate"), Axis("rent_usd"))]
-
-
-def _table(rows: Sequence[Candidate], named: bool) -> Table:
-    rows_as_text = [
-        {**row, "ecc": {True: "yes", False: "no", None: None}[row["ecc"]], "within": row["within"] or None}
-        for row in rows
-    ]
-    return Table(columns_of("choice") if named else columns_of("choice")[1:], rows_as_text, note=_NOTE)

@@ -41,17 +41,23 @@ _EFFECTS = 5  # of one screen
 
 def document(answer: Comparison) -> Document:
     """Build the document of a comparison."""
-    changed, argument_changes = (
-        _changed(answer),
-        table_of("", [*map(_argument_change, answer["request_changes"])], "name", "before", "after"),
-    )
+    changed = _changed(answer)
+    argument_changes = []
+    for row in answer["request_changes"]:
+        # values may be lists or tables, whose cells would be left out of a table
+        ends = {}
+        for end in ("before", "after"):
+            value: Any = row[end]
+            ends[end] = ", ".join(map(str, value)) if isinstance(value, list) else value
+            ends[end] = str(value) if isinstance(value, dict) else ends[end]
+        argument_changes.append({"name": in_words("name", row["name"]), **ends})
     moving = [row for row in answer["changes"] if row["effect"]]
     return document_of(
         answer,
         f"{answer['subject'].capitalize()}: {answer['first']} and {answer['second']} compared",
         Section("What changed", [*_at_batches(answer), *changed, *([Paragraph("Nothing.")] if not changed else [])]),
         Section("What explains the difference", [*_effects(answer), *_bars(answer, moving)]),
-        Section("Arguments that differ", argument_changes, detail=True),
+        Section("Arguments that differ", table_of("", argument_changes, "name", "before", "after"), detail=True),
         screen=_screen(answer),
     )
 
@@ -59,6 +65,7 @@ def document(answer: Comparison) -> Document:
 def _screen(answer: Comparison) -> list[Block]:
     """Return what one screen shows: what changed and the largest effects, smaller ones together."""
     largest = sorted((row for row in answer["changes"] if row["effect"]), key=lambda row: -abs(row["effect"]))
+    # where not all have room, one line is for the sum of the others, so that the bridge still adds up
     drawn = largest if len(largest) <= _EFFECTS else largest[: _EFFECTS - 1]
     smaller = largest[len(drawn) :]
     smaller_sum: list[Any] = (
@@ -81,40 +88,32 @@ def _at_batches(answer: Comparison) -> list[Block]:
 
 
 def _changed(answer: Comparison) -> list[Block]:
+    """Return what changed, under the names of both results."""
     rows = [{**row, "name": heading_of(row["name"])} for row in answer["what_changed"]]
     if not rows:
         return []
     headings = Column("name", "what changed"), Column("before", answer["first"]), Column("after", answer["second"])
-    return [Table(headings, _written(rows))]
+    return [Table(headings, _with_units(rows))]
 
 
-def _written(rows: Sequence[Any]) -> list[dict[str, Any]]:
+def _with_units(rows: Sequence[Any]) -> list[dict[str, Any]]:
     """Write each value with its unit, for every row has its own."""
     return [{**row, **{end: amount(row[end], row["unit"]) for end in ("before", "after")}} for row in rows]
 
 
 def _effects(answer: Comparison) -> list[Block]:
+    """Return each cause with its effect, and their sum."""
     if not answer["changes"]:
         return []
     headings = columns_of("comparison effects")
     total = {"factor": "total", "effect": answer["difference"], "unit": answer["unit"]}
     causes: list[Any] = answer["changes"]
+    # of two plans each cause says as well what it does to either side
     sides = [key for key in ("own_effect_usd", "rent_effect_usd") if key in causes[0]]
     total |= {key: sum(row.get(key, 0.0) for row in causes) for key in sides}
-    moved = _written([{**row, "unit": unit_of(row["name"])} for row in causes])
-    rows = [{**_named(row), "name": heading_of(row["name"]), "unit": answer["unit"]} for row in moved]
+    moved = _with_units([{**row, "unit": unit_of(row["name"])} for row in causes])
+    rows = [{**_worded_factor(row), "name": heading_of(row["name"]), "unit": answer["unit"]} for row in moved]
     return [Table(headings, rows, total=total)]
-
-
-def _argument_change(row: Any) -> dict[str, Any]:
-    """Write the two values of an argument, which may be lists or tables."""
-    ends = {
-        end: ", ".join(map(str, row[end])) if isinstance(row[end], list) else row[end] for end in ("before", "after")
-    }
-    return {
-        "name": in_words("name", row["name"]),
-        **{end: str(v) if isinstance(v, dict) else v for end, v in ends.items()},
-    }
 
 
 def _bars(answer: Comparison, changes: "Sequence[Change | Any]") -> list[Block]:
@@ -126,10 +125,10 @@ def _bars(answer: Comparison, changes: "Sequence[Change | Any]") -> list[Block]:
         {"factor": answer["second"], "effect": answer["before_value"] + answer["difference"]},
     ]
     title = f"Effect of each cause on {_FIGURES.get(answer['figure'], 'the ' + heading_of(answer['figure']))}"
-    return [bridge(title, (ends[0], ends[1]), [*map(_named, changes)], "factor", "effect", answer["unit"])]
+    return [bridge(title, (ends[0], ends[1]), [*map(_worded_factor, changes)], "factor", "effect", answer["unit"])]
 
 
-def _named(row: Any) -> dict[str, Any]:
+def _worded_factor(row: Any) -> dict[str, Any]:
     """Name an input of a plan, which is a cause of its own, by its words."""
     return {**row, "factor": heading_of(row["factor"])} if row.get("name") == row["factor"] else row
 
@@ -146,7 +145,7 @@ def side_by_side_document(answer: SideBySide) -> Document:
     pictures: list[Block] = []
     for key, title in (("cost_usd", "Cost of the run"), ("usd_per_mtok", "Cost of a million tokens served")):
         data = [{**row, "pair": f"{row['model']} on {row['gpu']}"} for row in rows if row[key] is not None]
-        if len(data) > 1:
+        if len(data) > 1:  # a single bar compares nothing
             best = ordered(data, key)[0]
             next_step = f"The first is {best['pair']}."
             pictures.append(Chart("bar", title, next_step, data, Axis("pair"), Axis(key)))
@@ -163,9 +162,15 @@ def side_by_side_document(answer: SideBySide) -> Document:
 
 def _hires(rows: Sequence[Row]) -> list[Block]:
     """Return what one screen shows: runs and tokens, each with seller, day of the price and range."""
+    # a single model needs no column: the lead names it
     alone = {"model"} if len({row["model"] for row in rows}) == 1 else set()
     runs, tokens = (columns_of(f"side by side {part}") for part in ("runs", "tokens"))
-    lines = [*map(_told_unsold, rows)]
+    # in the place of a seller stands that nobody sells it, and in that of the day since when
+    lines: list[Row] = []
+    for row in rows:
+        since = row.get("last_price_on")
+        unsold_cells = {"provider": "no price since" if since else "no price", "price_observed_on": since}
+        lines.append({**row, **unsold_cells} if _is_unsold(row) else row)
     served = [row for row in rows if row["usd_per_mtok"] is not None]
     remarks = [
         f"{row['gpu']}: {row['note'].partition('. ')[0]}." for row in rows if row["note"] and not _is_unsold(row)
@@ -173,7 +178,9 @@ def _hires(rows: Sequence[Row]) -> list[Block]:
     if unsold := [row["gpu"] for row in rows if _is_unsold(row)]:
         remarks.append(f"Your own price: `gpucost estimate --gpu {unsold[0]} --usd-per-gpu-hour PRICE`.")
     note = "\n".join(remarks)
-    run_columns, token_columns = (tuple(one for one in of if one.key not in alone) for of in (runs, tokens))
+    run_columns, token_columns = (
+        tuple(column for column in part if column.key not in alone) for part in (runs, tokens)
+    )
     if not served:
         return [Table(run_columns, lines, note=note)]
     return [Table(run_columns, lines), Table(token_columns, served, note=note)]
@@ -181,11 +188,3 @@ def _hires(rows: Sequence[Row]) -> list[Block]:
 
 def _is_unsold(row: Row) -> bool:
     return str(row["note"]).startswith("no price")
-
-
-def _told_unsold(row: Row) -> Row:
-    """Say in the place of a seller that nobody sells it, and since when."""
-    if not _is_unsold(row):
-        return row
-    since = row.get("last_price_on")
-    return {**row, "provider": "no price since" if since else "no price", "price_observed_on": since}

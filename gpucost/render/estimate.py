@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from gpucost.answers.common import StatedFact
 from gpucost.answers.training import Estimate, RankedOption
 from gpucost.render import roofline
 from gpucost.render.document import (
@@ -65,19 +64,48 @@ def document(answer: Estimate) -> Document:
     bounds: list[Block] = (
         [] if panel is None else [Paragraph(panel["lead"]), *roofline.plot(panel), roofline.table(panel)]
     )
+    # of an answer that was saved without its points, those offers that it lists
+    offers: Sequence[Row] = options
+    points = ways(answer) or [
+        {**{name: row[name] for name in _OF_A_POINT}, "orderable": is_orderable(row), "front": False} for row in offers
+    ]
+    days, cost = Axis("days", log=True), Axis("cost_usd", log=True)
+    bill: list[Block] = []
+    if lines := best["lines"]:
+        offer = f"{best['provider']} {best['gpu']}"
+        parts = [{"offer": offer, "part": line["name"], "cost_usd": line["cost_usd"]} for line in lines]
+        amounts = ", ".join(f"{line['name']} {format_named('cost_usd', line['cost_usd'])}" for line in lines)
+        description = f"Bill of the top offer: {amounts}."
+        picture = Chart("stacked", "Cost breakdown", description, parts, Axis("offer"), Axis("cost_usd"), series="part")
+        bill = [bill_table(lines, best["cost_usd"]), picture]
+    names = [
+        f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']} {option_text(row['option'], row['term_months'])}"
+        for row in options
+    ]
+    keys = ("cost_usd", "cost_low_usd", "cost_high_usd", "provider", "gpu", "gpus", "days")
+    bars_title = "Cost by offer, with ranges"
     return document_of(
         answer,
         _title(answer),
-        Section("Every offer: cost against days", _picture(answer), detail=True, paper=True),
+        Section(
+            "Every offer: cost against days",
+            offers_picture(points, days, cost, "Cost against days"),
+            detail=True,
+            paper=True,
+        ),
         Section("", _figures(answer, best), detail=True, paper=True),
         Section(heading, offers_table(columns_of("estimate"), options, left_out(answer)), paper=True),
         Section("The first offer of each region", _regions(answer), detail=True),
         Section("Cost against time", _scaling(answer)),
         Section("What would change the cost", _changes(answer), paper=True),
-        Section("What makes the range", _causes(answer)),
-        Section("Bill of the top offer", _bill(best)),
+        Section("What makes the range", [Paragraph(range_text(training_causes(answer, best)))]),
+        Section("Bill of the top offer", bill),
         Section("How the top offer runs", _layout(best), detail=True),
-        Section("Pictures", _charts(options), detail=True),
+        Section(
+            "Pictures",
+            offer_bars(options, names, keys, bars_title, "{} Lines span 80 % of what may happen."),
+            detail=True,
+        ),
         Section("Price history", _history(answer), detail=True),
         Section("What limits the speed", bounds, detail=True),
         Section("Offers left out, and why", excluded_table(left_out(answer)), detail=True),
@@ -96,16 +124,22 @@ def _screen(answer: Estimate) -> list[Block]:
     if not rows:
         return []
     every = counted(answer["options_found"] + len(left_out(answer)), "offer")
+    best = answer["options"][0]
+    seller = answer["highlights"][0].get("seller")
+    price = price_text({**best, "seller": seller}, f"; {format_value(best['gpu_hours'])} GPU-hours")
+    # what the answer takes as given, its range last: the ends first, then what the engine says of them
+    stated = [Fact(fact["label"], fact["text"]) for fact in answer.get("stated") or ()]
+    cause = widest_cause(training_causes(answer, best))
+    ends = f"{about(best['cost_low_usd'])} to {about(best['cost_high_usd'])} for the first line{cause}."
+    span = Fact("Range", " ".join([ends, *(fact.value for fact in stated if fact.label == "Range")]))
+    others = [fact for fact in stated if fact.label != "Range"]
     return [
         Table(_PICKED, rows, note=budget_note(shown, "budget_usd") if _is_known(answer) else ""),
-        KeyFigures(tuple(Fact(fact["label"], fact["text"]) for fact in (_price(answer), *_facts(answer)))),
+        KeyFigures((Fact("Price", price), *others, span)),
         Paragraph(
             f"{answer['options_found']:,} of {every} qualify: --details · formulas: --explain · one GPU: --gpu NAME"
         ),
     ]
-
-
-_BELOW = "nine of ten such orders end below it"
 
 
 def _is_known(answer: Estimate) -> bool:
@@ -120,31 +154,15 @@ _PICKED = (
 )
 
 
-def _price(answer: Estimate) -> StatedFact:
-    """Say at which price the first offer is counted, and of which day it is."""
-    best = answer["options"][0]
-    priced = {**best, "seller": answer["highlights"][0].get("seller")}
-    return {"label": "Price", "text": price_text(priced, f"; {format_value(best['gpu_hours'])} GPU-hours")}
-
-
-def _facts(answer: Estimate) -> list[StatedFact]:
-    """Return what the answer takes as given, its range last."""
-    best, facts = answer["options"][0], list(answer.get("stated") or ())
-    cause = widest_cause(training_causes(answer, best))
-    ends = f"{about(best['cost_low_usd'])} to {about(best['cost_high_usd'])} for the first line{cause}."
-    narrower = [fact["text"] for fact in facts if fact["label"] == "Range"]
-    others: list[StatedFact] = [fact for fact in facts if fact["label"] != "Range"]
-    return [*others, {"label": "Range", "text": " ".join([ends, *narrower])}]
-
-
 def _title(answer: Estimate, verb: str = "Training") -> str:
     request = answer["request"]
     tokens = request["tokens"]
-    spread = format_count(tokens) if isinstance(tokens, (int, float)) else tokens
-    return f"{verb} {request['model']} on {spread} tokens"
+    size = format_count(tokens) if isinstance(tokens, (int, float)) else tokens
+    return f"{verb} {request['model']} on {size} tokens"
 
 
 def _figures(answer: Estimate, best: RankedOption) -> list[Block]:
+    """Return the figures of the top offer; what an older answer lacks is left out."""
     sources = tuple(best["source_ids"])
     facts = (
         Fact(
@@ -169,16 +187,8 @@ def _figures(answer: Estimate, best: RankedOption) -> list[Block]:
 _OF_A_POINT = ("gpus", "gpu", "days", "cost_usd", "provider", "option", "term_months", "region", "age_days")
 
 
-def _picture(answer: Estimate) -> list[Block]:
-    """Return all offers as points; of an answer that was saved without them, those that it lists."""
-    options: Sequence[Row] = answer["options"]
-    points = ways(answer) or [
-        {**{name: row[name] for name in _OF_A_POINT}, "orderable": is_orderable(row), "front": False} for row in options
-    ]
-    return offers_picture(points, Axis("days", log=True), Axis("cost_usd", log=True), "Cost against days")
-
-
 def _regions(answer: Estimate) -> list[Block]:
+    """Return the first offer of each region; a single one is in the table of all offers already."""
     rows = [
         {
             **row,
@@ -193,6 +203,7 @@ def _regions(answer: Estimate) -> list[Block]:
 
 
 def _scaling(answer: Estimate) -> list[Block]:
+    """Return the top offer at other sizes of its cluster."""
     rows = answer["scaling"]
     if len(rows) < 2:
         return []
@@ -209,8 +220,9 @@ def _scaling(answer: Estimate) -> list[Block]:
 
 
 def _changes(answer: Estimate) -> list[Block]:
+    """Return other ways to buy the top offer, the largest parts of its cost, and what is not in it."""
     blocks: list[Block] = []
-    ways = [
+    alternatives = [
         {
             **row,
             "option": option_text(row["option"], row["term_months"]),
@@ -218,14 +230,9 @@ def _changes(answer: Estimate) -> list[Block]:
         }
         for row in answer["alternatives"]
     ]
-    blocks += [Table(columns_of("estimate ways"), ways, "Other ways to buy")] if ways else []
+    blocks += [Table(columns_of("estimate ways"), alternatives, "Other ways to buy")] if alternatives else []
     blocks += table_of("Largest parts of the cost", answer["drivers"], *columns_of("estimate drivers"))
     return [*blocks, *not_included(answer["not_included"])]
-
-
-def _causes(answer: Estimate) -> list[Block]:
-    """Say what each cause alone makes of the range."""
-    return [Paragraph(range_text(training_causes(answer, answer["options"][0])))]
 
 
 def _against(saving_fraction: float | None) -> str | None:
@@ -239,23 +246,14 @@ def _against(saving_fraction: float | None) -> str | None:
     share = round(100 * abs(saving_fraction))
     if share == 0:
         return "the same"
-    if saving_fraction < -1:
-        return (
-            f"{1 - saving_fraction:,.3g} × as much" if saving_fraction > -9 else f"{1 - saving_fraction:,.0f} × as much"
-        )
+    if saving_fraction < -1:  # "310% more" makes one think twice; three digits up to ten times, then whole ones
+        multiple = 1 - saving_fraction
+        return f"{multiple:,.3g} × as much" if multiple < 10 else f"{multiple:,.0f} × as much"
     return f"{share}% {'less' if saving_fraction > 0 else 'more'}"
 
 
-def _bill(best: RankedOption) -> list[Block]:
-    offer = f"{best['provider']} {best['gpu']}"
-    parts = [{"offer": offer, "part": line["name"], "cost_usd": line["cost_usd"]} for line in best["lines"]]
-    named = ", ".join(f"{line['name']} {format_named('cost_usd', line['cost_usd'])}" for line in best["lines"])
-    description = f"Bill of the top offer: {named}."
-    picture = Chart("stacked", "Cost breakdown", description, parts, Axis("offer"), Axis("cost_usd"), series="part")
-    return [bill_table(best["lines"], best["cost_usd"]), picture] if parts else []
-
-
 def _layout(best: RankedOption) -> list[Block]:
+    """Return the layout of the top offer, and where the time of its step goes."""
     facts = KeyFigures(tuple(Fact(key.replace("_", " "), value) for key, value in best["layout"].items()), "Layout")
     rows = [
         {"part": key.removesuffix("_s").replace("_", " "), "time_s": value} for key, value in best["components"].items()
@@ -269,16 +267,8 @@ def _layout(best: RankedOption) -> list[Block]:
     return [facts, Chart("bar", "Where the time of a step goes", description, rows, Axis("part"), time)]
 
 
-def _charts(options: Sequence[RankedOption]) -> list[Block]:
-    names = [
-        f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']} {option_text(row['option'], row['term_months'])}"
-        for row in options
-    ]
-    keys = ("cost_usd", "cost_low_usd", "cost_high_usd", "provider", "gpu", "gpus", "days")
-    return offer_bars(options, names, keys, "Cost by offer, with ranges", "{} Lines span 80 % of what may happen.")
-
-
 def _history(answer: Estimate) -> list[Block]:
+    """Return the prices of the top offer's chip by month; of a single month there is no line."""
     rows = answer.get("price_history") or []
     if len(rows) < 2:
         return []

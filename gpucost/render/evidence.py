@@ -9,24 +9,28 @@ from gpucost.render.document import Fact, KeyFigures, Row, Section, amount, day_
 from gpucost.units import counted
 
 TITLE = "For an auditor"
-_CENT = 0.01
+_CENT = 0.01  # sums are of floats: what differs by less is rounding
 _MOST = 3  # inputs that are named in a sentence
 _PRICES = ("rent_usd_per_gpu_hour", "server_usd", "gpu_usd", "all_in_usd_per_gpu")
 
 
 def section(answer: Tco, board: bool = False) -> Section:
     """Return the five questions with their answers."""
-    facts = tuple(Fact(question, said) for question, said in answers(answer).items())
+    facts = tuple(Fact(question, text) for question, text in answers(answer).items())
     return Section(TITLE, [KeyFigures(facts, style="questions")], board=board)
 
 
 def answers(answer: Tco) -> dict[str, str]:
     """Return what an auditor asks, with the answers."""
     inputs: list[Row] = [dict(row) for row in answer["assumptions"] if row["counts"]]
+    given = [_input_text(row) for row in inputs if row["status"] == "given"]
+    changes = f"Whoever asked gave {', '.join(given)}" if given else "Whoever asked gave no input"
+    issued = answer.get("issued")
+    by = f" {issued['status'].capitalize()} by {issued['by'] or 'nobody named'} on {issued['on']}." if issued else ""
     return {
         "Where does this number come from?": _origin(answer, inputs),
         "When was it true?": _dates(answer, inputs),
-        "Who changed it?": _changes(answer, inputs),
+        "Who changed it?": f"{changes}; all others are as shipped.{by}",
         "What is assumed?": _assumed(answer, inputs),
         "Does it add up?": _sums(answer),
     }
@@ -35,44 +39,37 @@ def answers(answer: Tco) -> dict[str, str]:
 def _origin(answer: Tco, inputs: list[Row]) -> str:
     """Count the inputs by what they rest on, and name the source of each price."""
     count = {word: sum(row["status"] == word for row in inputs) for word in ("sourced", "given", "derived", "assumed")}
-    named = [
-        f"{heading_of(row['name'])} of {amount(row['value'], row['unit'])} from {_publisher(answer, row)}"
-        for row in inputs
-        if row["name"] in _PRICES and isinstance(row["value"], (int, float))
-    ]
+    prices = []
+    for row in inputs:
+        if row["name"] not in _PRICES or not isinstance(row["value"], (int, float)):
+            continue
+        # the publisher, else what the row itself says of where it comes from
+        source: Mapping[str, Any] = answer["sources"].get(row["source_id"] or "") or {}
+        origin = source.get("publisher") or ("the question" if row["status"] == "given" else row["note"] or "no source")
+        prices.append(f"{heading_of(row['name'])} of {amount(row['value'], row['unit'])} from {origin}")
     return (
         f"From {counted(len(inputs), 'input')}: {count['sourced']} have a source, {count['derived']} follow from"
-        f" others, {count['given']} were given, {count['assumed']} are assumed. Prices: {'; '.join(named) or 'none'}."
+        f" others, {count['given']} were given, {count['assumed']} are assumed. Prices: {'; '.join(prices) or 'none'}."
     )
-
-
-def _publisher(answer: Tco, row: Row) -> str:
-    source: Mapping[str, Any] = answer["sources"].get(row["source_id"] or "") or {}
-    return str(source.get("publisher") or ("the question" if row["status"] == "given" else row["note"] or "no source"))
 
 
 def _dates(answer: Tco, inputs: list[Row]) -> str:
     """Say of which day the answer is, and how old its prices and its oldest figure are."""
-    dated = {row["name"]: str(row.get("observed") or "") for row in inputs if row.get("observed")}
+    dated = {row["name"]: str(row["observed"]) for row in inputs if row.get("observed")}
     prices = [f"{heading_of(name)} was seen on {dated[name]}" for name in _PRICES if name in dated]
-    years = {name: found[0] for name, text in dated.items() if (found := re.findall(r"20\d\d", text))}
+    # some are dated by a day, some by a year or a span of years: the first year in the text is what all have
+    years = {}
+    for name, text in dated.items():
+        if year := re.search(r"20\d\d", text):
+            years[name] = year[0]
     oldest = min(years, key=lambda name: years[name], default=None)
-    told = [f"As of {day_text(answer['as_of'])}, catalog {answer['catalog_version']}."]
-    told += [f"The {' and the '.join(prices)}."] if prices else []
-    told += [f"The oldest figure is {heading_of(oldest)}, of {dated[oldest]}."] if oldest else []
-    return " ".join(told)
+    sentences = [f"As of {day_text(answer['as_of'])}, catalog {answer['catalog_version']}."]
+    sentences += [f"The {' and the '.join(prices)}."] if prices else []
+    sentences += [f"The oldest figure is {heading_of(oldest)}, of {dated[oldest]}."] if oldest else []
+    return " ".join(sentences)
 
 
-def _changes(answer: Tco, inputs: list[Row]) -> str:
-    """Name the inputs that whoever asked gave, and who issued the answer."""
-    given = [_named(row) for row in inputs if row["status"] == "given"]
-    asked = f"Whoever asked gave {', '.join(given)}" if given else "Whoever asked gave no input"
-    issued = answer.get("issued")
-    by = f" {issued['status'].capitalize()} by {issued['by'] or 'nobody named'} on {issued['on']}." if issued else ""
-    return f"{asked}; all others are as shipped.{by}"
-
-
-def _named(row: Row) -> str:
+def _input_text(row: Row) -> str:
     """Name an input with its value; a unit that is its name stands once."""
     text = row["value"] if isinstance(row["value"], str) else format_named(row["name"], row["value"])
     return text if text.endswith(f" {heading_of(row['name'])}") else f"{heading_of(row['name'])} {text}"
@@ -80,9 +77,10 @@ def _named(row: Row) -> str:
 
 def _assumed(answer: Tco, inputs: list[Row]) -> str:
     """Say how many inputs have no source, and which of them move the answer most."""
+    # the sensitivity lists inputs by how far they move the answer
     without = {row["name"]: row for row in inputs if row["status"] == "assumed"}
     moving = [row["name"] for row in answer["sensitivity"] if row["name"] in without][:_MOST]
-    most = ", ".join(_named(without[name]) for name in moving)
+    most = ", ".join(_input_text(without[name]) for name in moving)
     text = f"{len(without)} of {counted(len(inputs), 'input')} that count have no source"
     return (
         f"{text}; those that move the answer most: {most}." if most else f"{text}; none of them moves the answer much."

@@ -17,13 +17,18 @@ _MOST_PARTS = 6  # of a step, the longest first
 
 def explanation(payload: Estimate, rank: int = 1) -> Document:
     """Build the explanation of one option of an estimate."""
+    # an answer may show fewer options than it ranks, and begin further down the list
     options: Sequence[Mapping[str, Any]] = payload.get("options") or []
     option = next((row for row in options if row["rank"] == rank), options[0] if options and rank == 1 else None)
     if option is None:
         raise UsageError(
             f"there is no option {rank}; this answer shows ranks {options[0]['rank']} to {options[-1]['rank']}."
         )
-    rows = [{"step": number, **row} for number, row in enumerate(_steps(payload, option), 1)]
+    steps = []
+    for number, row in enumerate(_steps(payload, option), 1):
+        source = f"   [{row['source']}]" if row.get("source") else ""
+        lines = "\n      = ".join((row["formula"], row["numbers"], row["value"]))
+        steps.append(f"{number:>2}. {row['what']}\n      = {lines}{source}")
     shares = training_causes(payload, option)
     bill = Table(
         columns_of("explain bill"),
@@ -35,37 +40,38 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
         list(payload.get("assumptions") or ()),
     )
     sections = [
-        Section("Step by step", (Paragraph("\n".join(map(_written, rows)), "code"),)),
+        Section("Step by step", (Paragraph("\n".join(steps), "code"),)),
         Section("Where the range comes from", (Table(columns_of("range causes"), shares),)),
         Section("The bill", (bill,)),
         Section("Assumptions", (assumed,) if assumed.rows else ()),
         Section("Notes", tuple(Paragraph(note, "note") for note in option.get("notes") or ())),
     ]
-    where = (
+    subject = (
         f"option {option['rank']}: {option['gpus']} × {option['gpu']} at {option['provider']},"
         f" {option['option'].replace('_', ' ')}"
     )
-    return document_of(payload, f"How the cost of {where} is calculated", *sections)
+    return document_of(payload, f"How the cost of {subject} is calculated", *sections)
 
 
 def _steps(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the steps from the work to the budget, in the order in which each needs those before it."""
+    provenance = (
+        f"{option['price_observed_on']}, {option['age_days']} days old, {option['price_book']} book,"
+        f" {option['price_kind']} price"
+    )
+    if option.get("list_usd_per_gpu_hour"):
+        saved = 1 - option["usd_per_gpu_hour"] / option["list_usd_per_gpu_hour"]
+        provenance += f" in place of {option['list_usd_per_gpu_hour']:g} USD on the list ({-saved:+.1%})"
+    source, price = str(option["lines"][0]["source_id"]), f"{option['usd_per_gpu_hour']:g} USD"
     return [
         *_work(payload, option),
         *_speed(option),
         *_lines(_HOURS, option),
-        _price(option),
+        _step("usd_per_gpu_hour: price of an accelerator-hour", "as observed", provenance, price, source),
         *_lines((*(_CONTRACT if option.get("term_months") else ()), *_COST), option),
         *_budget(option),
         *_lines(_ENERGY if option.get("energy_kwh") is not None else (), option),
     ]
-
-
-def _written(row: Mapping[str, Any]) -> str:
-    source = f"   [{row['source']}]" if row.get("source") else ""
-    return (
-        f"{row['step']:>2}. {row['what']}\n      = {row['formula']}\n      = {row['numbers']}\n      ="
-        f" {row['value']}{source}"
-    )
 
 
 def _step(title: str, formula: str, numbers: str, value: str, source: str = "") -> dict[str, str]:
@@ -73,6 +79,7 @@ def _step(title: str, formula: str, numbers: str, value: str, source: str = "") 
 
 
 def _work(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the FLOP of a token and of the run."""
     work, factors = payload.get("workload") or {}, option["factors"]
     per_token, tokens = factors["model_flop_per_token"], factors["tokens"]
     return [
@@ -93,6 +100,7 @@ def _work(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[st
 
 
 def _speed(option: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the time of a step, the speed that follows, and what share of the chip's peak that is."""
     factors, layout = option["factors"], option["layout"]
     speed, peak = factors["tokens_per_s_per_gpu"], factors.get("peak_tflops")
     degrees = (
@@ -101,6 +109,7 @@ def _speed(option: Mapping[str, Any]) -> list[dict[str, str]]:
         )
         or "one accelerator"
     )
+    # Of older answers the parts of a step may be missing: their sum is then taken as one, and no part is named.
     parts = sorted((option.get("components") or {}).items(), key=lambda item: -item[1])
     step_s = sum(value for _, value in parts) or 1.0
     shares = ", ".join(
@@ -166,6 +175,7 @@ def _lines(names: Sequence[str], option: Mapping[str, Any]) -> list[dict[str, st
     from gpucost.money.training_bill import CONSTANTS, INPUT_NAMES, LINES
 
     factors = option["factors"]
+    # what was not stated is NaN to the formulas, which carry it on instead of taking a zero
     inputs = {name: np.array([np.nan if factors[name] is None else factors[name]]) for name in INPUT_NAMES}
     values: dict[str, Any] = {**CONSTANTS, **inputs}
     evaluate_all(LINES, values)
@@ -178,18 +188,16 @@ def _lines(names: Sequence[str], option: Mapping[str, Any]) -> list[dict[str, st
             text = text.replace(sign, printed)
         operands = ", ".join(f"{inner} {float(np.ravel(values[inner])[0]):,.6g}" for inner in names_in(line.text))
         title = f"{name}: {line.description}"
-        rate_is_assumed = name == "stops_per_hour" and not option["interruption_rate_measured"]
-        result = _result_text(value, line.measure)
-        steps.append(_step(title, text, operands, result + (" (assumed for this offer)" if rate_is_assumed else "")))
+        if line.measure == "USD":
+            result = f"{value:,.2f} USD"
+        elif line.measure == "fraction of one":
+            result = format_value(value, line.measure)
+        else:
+            result = f"{value:,.6g} {line.measure if line.measure != 'ratio' else ''}".rstrip()
+        if name == "stops_per_hour" and not option["interruption_rate_measured"]:
+            result += " (assumed for this offer)"
+        steps.append(_step(title, text, operands, result))
     return steps
-
-
-def _result_text(value: float, unit: str) -> str:
-    if unit == "USD":
-        return f"{value:,.2f} USD"
-    if unit == "fraction of one":
-        return format_value(value, unit)
-    return f"{value:,.6g} {unit if unit != 'ratio' else ''}".rstrip()
 
 
 def _budget(option: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -206,15 +214,3 @@ def _budget(option: Mapping[str, Any]) -> list[dict[str, str]]:
         _step("budget_usd: what nine of ten such orders need", rule, numbers, f"{option['budget_usd']:,.2f} USD"),
         _step("expected_usd: what one expects to pay", mean, numbers, f"{option['expected_usd']:,.2f} USD"),
     ]
-
-
-def _price(option: Mapping[str, Any]) -> dict[str, str]:
-    provenance = (
-        f"{option['price_observed_on']}, {option['age_days']} days old, {option['price_book']} book,"
-        f" {option['price_kind']} price"
-    )
-    if option.get("list_usd_per_gpu_hour"):
-        saved = 1 - option["usd_per_gpu_hour"] / option["list_usd_per_gpu_hour"]
-        provenance += f" in place of {option['list_usd_per_gpu_hour']:g} USD on the list ({-saved:+.1%})"
-    source, price = str(option["lines"][0]["source_id"]), f"{option['usd_per_gpu_hour']:g} USD"
-    return _step("usd_per_gpu_hour: price of an accelerator-hour", "as observed", provenance, price, source)

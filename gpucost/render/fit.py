@@ -1,9 +1,7 @@
 """The documents of fits: for training, for serving, and over all accelerators."""
 
-from collections.abc import Sequence
-
-from gpucost.answers.serving import Serves, ServingFit
-from gpucost.answers.training import Component, Everywhere, Fit, FitRow
+from gpucost.answers.serving import ServingFit
+from gpucost.answers.training import Everywhere, Fit
 from gpucost.render.document import (
     Axis,
     Block,
@@ -26,25 +24,56 @@ from gpucost.units import counted
 # --- Training on one accelerator.
 
 _GB = "GB (1e9 bytes)"
-_HELPFUL, _VAIN = 10, 8  # changes that are shown
+_HELPFUL, _VAIN = 10, 8  # changes that are shown: that help, and that were tried in vain
 _LARGEST = 4  # components on one screen
 
 
 def document(answer: Fit) -> Document:
     """Return the document of a fit."""
+    components = answer["components"]
+    parts = [row for row in components if row["needed_gb"] > 0]
+    total = {"component": "total", "needed_gb": answer["needed_gb"], "share_fraction": 1.0}
+    description = "; ".join(f"{row['component']} {row['share_fraction']:.0%}" for row in parts)
+    axes = Axis("component", "component"), Axis("needed_gb", "memory", _GB)
+    # each term with its formula, its numbers and its reference
+    notes = (f"{row['formula']}: {row['numbers']} [{row['reference']}]" for row in components)
+    terms = [
+        Fact(row["component"], row["needed_gb"], _GB, note=note) for row, note in zip(components, notes, strict=True)
+    ]
+    savers_note = (
+        f"Each alone, on {answer['gpus']} × {answer['gpu']} in the layout above without recomputation; fp8 as a range"
+        " from its smaller inputs to its copies of the weights, while master weights and moments stay."
+    )
+    sizes_note = (
+        f"Fewest {answer['gpu']} by method, micro-batch 1, sequences up to {answer['sequence_tokens']:,} tokens, "
+        "GB with full recomputation; weights in 16 bits."
+    )
     return document_of(
         answer,
         f"Memory of {answer['model']} on {answer['gpus']:,} × {answer['gpu']}",
         Section("Verdict", [_verdict(answer)], paper=True),
-        Section("Memory by component, on the fullest GPU", _parts(answer), paper=True),
+        Section(
+            "Memory by component, on the fullest GPU",
+            [
+                Table(columns_of("fit parts"), parts, total=total),
+                Chart("bar", "Where the memory goes, GB", description, parts, *axes),
+            ],
+            paper=True,
+        ),
         Section(
             "What would make it fit" if not answer["fits"] else "What would need fewer GPUs",
             _changes(answer),
             paper=True,
         ),
-        Section("Savers of memory side by side", _savers(answer)),
-        Section(f"By model size, in {answer['gpu']}", _sizes(answer)),
-        Section("Each term", [_terms(answer)], detail=True),
+        Section(
+            "Savers of memory side by side",
+            table_of("", answer.get("savers") or [], *columns_of("fit savers"), note=savers_note),
+        ),
+        Section(
+            f"By model size, in {answer['gpu']}",
+            table_of("", answer["sizes"], *columns_of("fit sizes"), note=sizes_note),
+        ),
+        Section("Each term", [KeyFigures(tuple(terms))], detail=True),
         screen=_screen(answer),
         name=f"Fit {answer['model']} on {answer['gpus']:,} × {chip_label(answer['gpu'])}",
     )
@@ -55,43 +84,37 @@ def _screen(answer: Fit) -> list[Block]:
     layout = answer["layout"]
     batch = layout["micro_batch"]
     sequences = f"{batch} sequences" if batch > 1 else "one sequence"
+    # how much of a GPU's memory is needed, and how far that is known
+    spare = answer["headroom_gb"]
+    left = f"{spare:.1f} GB to spare" if answer["fits"] else f"{-spare:.1f} GB more than there is"
+    close = _closeness(answer)
+    need = (
+        f"{answer['needed_gb']:.1f} GB needed of {answer['usable_gb']:.1f} GB usable on each GPU, {left}. Real use may"
+        f" be {answer['needed_low_gb']:.0f} to {answer['needed_high_gb']:.0f} GB.{f' {close}' if close else ''}"
+    )
+    # and what fills most of it
+    largest = sorted(answer["components"], key=lambda row: -row["needed_gb"])[:_LARGEST]
+    parts = ", ".join(f"{row['component']} {row['needed_gb']:.3g}" for row in largest)
     facts = (
-        Fact("Fits" if answer["fits"] else "Does not fit", _need(answer)),
+        Fact("Fits" if answer["fits"] else "Does not fit", need),
         Fact("Run", f"{METHODS[answer['method']]} with {answer['optimizer']}, {sequences} of"
              f" {answer['sequence_tokens']:,} tokens per GPU and pass (--method, --sequence, --optimizer)"),
         Fact("Layout", f"{_degrees(answer)}, sharding {layout['sharding']}, recomputation {layout['recompute']}"),
-        Fact("Memory", _largest(answer)),
+        Fact("Memory", f"{parts} GB"),
     )  # fmt: skip
+    # Changes at the same cost (speed, larger GPUs, numerics) are alike to a reader: the first of each kind of cost
+    # comes before the second of any.
     helpful = [row for row in answer["changes"] if row["helps"]]
-    seen = [row["cost"] for row in helpful]
-    gentlest_first = [
-        row for _, row in sorted(enumerate(helpful), key=lambda pair: seen[: pair[0]].count(pair[1]["cost"]))
-    ]
+    costs = [row["cost"] for row in helpful]
+    repeats = [costs[:number].count(cost) for number, cost in enumerate(costs)]
+    gentlest_first = [helpful[number] for number in sorted(range(len(helpful)), key=lambda number: repeats[number])]
     title = "What would need fewer GPUs" if answer["fits"] else "What would make it fit"
     table = [Table(columns_of("fit changes")[:3], gentlest_first, title)] if gentlest_first else []
     ask = "Savers of memory side by side: --details · each term with its formula: --explain · also --gpus."
     return [KeyFigures(facts), *table, Paragraph(ask)]
 
 
-def _largest(answer: Fit) -> str:
-    """Say what fills most of the memory of a GPU."""
-    rows = sorted(answer["components"], key=lambda row: -row["needed_gb"])[:_LARGEST]
-    parts = (f"{row['component']} {row['needed_gb']:.3g}" for row in rows)
-    return f"{', '.join(parts)} GB"
-
-
 METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA"}
-
-
-def _need(answer: Fit) -> str:
-    """Say how much of a GPU's memory is needed, and how far that is known."""
-    spare, low, high = answer["headroom_gb"], answer["needed_low_gb"], answer["needed_high_gb"]
-    left = f"{spare:.1f} GB to spare" if answer["fits"] else f"{-spare:.1f} GB more than there is"
-    close = _closeness(answer)
-    return (
-        f"{answer['needed_gb']:.1f} GB needed of {answer['usable_gb']:.1f} GB usable on each GPU, {left}. Real use may"
-        f" be {low:.0f} to {high:.0f} GB.{f' {close}' if close else ''}"
-    )
 
 
 def _degrees(answer: Fit) -> str:
@@ -102,8 +125,9 @@ def _degrees(answer: Fit) -> str:
 
 
 def _verdict(answer: Fit) -> KeyFigures:
-    """Return the run and the layout."""
+    """Return the run, the layout, and what they need of what there is."""
     layout = answer["layout"]
+    # vendors state GiB; the CUDA context takes its part first, fragmentation of the allocator divides what is left
     usable = (
         f"({answer['device_memory_gib']:.1f} GiB − {answer['context_gb']:.1f} GB of the process) ÷ "
         f"{answer['fragmentation_ratio']:g} for fragmentation"
@@ -133,29 +157,6 @@ def _closeness(answer: Fit) -> str:
     return ""
 
 
-def _savers(answer: Fit) -> list[Block]:
-    """Return what each change alone needs, on the same layout."""
-    rows = answer.get("savers") or []
-    note = (
-        f"Each alone, on {answer['gpus']} × {answer['gpu']} in the layout above without recomputation; fp8 as a range"
-        " from its smaller inputs to its copies of the weights, while master weights and moments stay."
-    )
-    return [Table(columns_of("fit savers"), rows, note=note)] if rows else []
-
-
-def _parts(answer: Fit) -> list[Block]:
-    """Return the components as a table and a picture."""
-    rows = [row for row in answer["components"] if row["needed_gb"] > 0]
-    total = {"component": "total", "needed_gb": answer["needed_gb"], "share_fraction": 1.0}
-    return [Table(columns_of("fit parts"), rows, total=total), _picture(rows)]
-
-
-def _picture(rows: Sequence[Component]) -> Chart:
-    description = "; ".join(f"{row['component']} {row['share_fraction']:.0%}" for row in rows)
-    part, memory = Axis("component", "component"), Axis("needed_gb", "memory", _GB)
-    return Chart("bar", "Where the memory goes, GB", description, rows, part, memory)
-
-
 def _changes(answer: Fit) -> list[Block]:
     """Return the changes that were tried, the gentlest that works first."""
     if not answer["changes"]:
@@ -167,23 +168,6 @@ def _changes(answer: Fit) -> list[Block]:
     if fruitless:
         blocks.append(Paragraph(f"Tried without effect: {', '.join(fruitless[:_VAIN])}.", style="note"))
     return blocks
-
-
-def _sizes(answer: Fit) -> list[Table]:
-    note = (
-        f"Fewest {answer['gpu']} by method, micro-batch 1, sequences up to {answer['sequence_tokens']:,} tokens, "
-        "GB with full recomputation; weights in 16 bits."
-    )
-    return table_of("", answer["sizes"], *columns_of("fit sizes"), note=note)
-
-
-def _terms(answer: Fit) -> KeyFigures:
-    """Return each term with its formula and reference."""
-    rows = answer["components"]
-    notes = (f"{row['formula']}: {row['numbers']} [{row['reference']}]" for row in rows)
-    return KeyFigures(
-        tuple(Fact(row["component"], row["needed_gb"], _GB, note=note) for row, note in zip(rows, notes, strict=True))
-    )
 
 
 # --- Serving.
@@ -203,65 +187,55 @@ _SERVES = (
 )
 
 
-def _served(row: Serves) -> Row:
-    """Return the cells of an accelerator that serves, one figure each."""
-    price = row["usd_per_hour"]
-    return {
-        "machine": f"{row['gpus']:,} × {chip_label(row['gpu'])}",
-        "format": row["precision"],
-        "batch": f"{row['batch']:,}",
-        "first": f"{row['ttft_ms']:,.3g} ms",
-        "each": f"{row['tpot_ms']:,.3g} ms",
-        "speed": f"{row['output_tokens_per_s']:,.3g}",
-        "price": None if price is None else f"${price:,.2f}",
-    }
-
-
 def serving_document(answer: ServingFit) -> Document:
     """Return the document of a fit for serving."""
     model = answer["request"]["model"]
     picks = ((answer["smallest"], "least memory"), (answer["cheapest"], "cheapest"))
     rows = answer["options"]
-    model_said, *assumed = answer["said"] or [""]
-    facts = [Fact("Model", model_said), Fact("Assumes", " ".join(assumed).removeprefix("Assumes "))]
+    # the first sentence is about the model, the others about what was assumed
+    model_sentence, *assumptions = answer["said"] or [""]
+    facts = [Fact("Model", model_sentence), Fact("Assumes", " ".join(assumptions).removeprefix("Assumes "))]
     least = answer["smallest"]
     if least is not None:
         facts.insert(
             0, Fact("Least", f"{least['memory_gb']:,.0f} GB of memory: {least['gpus']:,} × {chip_label(least['gpu'])}.")
         )
-    told = KeyFigures(tuple(fact for fact in facts if fact.value))
-    note = "Cheapest first. Times at saturation, within the targets."
-    table = Table(_SERVES, [*map(_served, rows)], note=note)
+    cells: list[Row] = [
+        {
+            "machine": f"{row['gpus']:,} × {chip_label(row['gpu'])}",
+            "format": row["precision"],
+            "batch": f"{row['batch']:,}",
+            "first": f"{row['ttft_ms']:,.3g} ms",
+            "each": f"{row['tpot_ms']:,.3g} ms",
+            "speed": f"{row['output_tokens_per_s']:,.3g}",
+            "price": None if row["usd_per_hour"] is None else f"${row['usd_per_hour']:,.2f}",
+        }
+        for row in rows
+    ]
+    table = Table(_SERVES, cells, note="Cheapest first. Times at saturation, within the targets.")
+    key_figures = KeyFigures(tuple(fact for fact in facts if fact.value))
+    more = f" {len(rows) - _ROWS_OF_SERVING} more in the JSON output." if len(rows) > _ROWS_OF_SERVING else ""
+    note = f"Cheapest first. Speed is at saturation, within the targets.{more} {' '.join(answer['said'])}".strip()
+    options: Block = Paragraph("No accelerator serves it within the targets.", style="note")
+    if rows:
+        options = Table(columns_of("serving fit"), rows[:_ROWS_OF_SERVING], note=note)
+    memory = []
+    for row, title in picks:
+        if row is not None:
+            by_part = tuple(
+                Fact(_MEMORY_PARTS[name], value, _GB) for name, value in row["memory"].items() if name in _MEMORY_PARTS
+            )
+            memory.append(KeyFigures(by_part, title=f"{title}: {row['gpus']} × {row['gpu']}, per GPU"))
     ask = Paragraph("All of them, memory by part: --details · also --tpot, --ttft, --precision")
     return document_of(
         answer,
         f"Accelerators that serve {model}",
-        Section("What can serve it", [_options(answer)]),
-        Section("Memory", [_memory(row, title) for row, title in picks if row is not None]),
+        Section("What can serve it", [options]),
+        Section("Memory", memory),
         Section("What cannot, and why", table_of("", answer["excluded"], "gpu", "reason"), detail=True),
-        screen=(table, told, ask) if rows else (),
+        screen=(table, key_figures, ask) if rows else (),
         name=f"Accelerators that serve {model}",
     )
-
-
-def _options(answer: ServingFit) -> Block:
-    """Return the accelerators that serve it, the cheapest first."""
-    rows = answer["options"]
-    if not rows:
-        return Paragraph("No accelerator serves it within the targets.", style="note")
-    more = f" {len(rows) - _ROWS_OF_SERVING} more in the JSON output." if len(rows) > _ROWS_OF_SERVING else ""
-    note = f"Cheapest first. Speed is at saturation, within the targets.{more} {' '.join(answer['said'])}"
-    return Table(columns_of("serving fit"), rows[:_ROWS_OF_SERVING], note=note.strip())
-
-
-def _memory(row: Serves, title: str) -> KeyFigures:
-    """Return the memory of an option, part by part."""
-    parts = (
-        Fact(_MEMORY_PARTS[name], value, "GB (1e9 bytes)")
-        for name, value in row["memory"].items()
-        if name in _MEMORY_PARTS
-    )
-    return KeyFigures(tuple(parts), title=f"{title}: {row['gpus']} × {row['gpu']}, per GPU")
 
 
 # --- All accelerators.
@@ -283,19 +257,6 @@ _EVERYWHERE = (
 )
 
 
-def _place(row: FitRow) -> Row:
-    """Return the cells of an accelerator, one figure each."""
-    price = row["usd_per_hour"]
-    return {
-        "machine": f"{row['gpus']:,} × {chip_label(row['gpu'])}",
-        "needed": f"{row['needed_gb']:.0f} GB",
-        "longest": f"{row['longest_tokens']:,} tokens",
-        "batch": f"{row['largest_batch']:,}",
-        "price": None if price is None else f"${price:,.2f}",
-        "seller": row.get("seller") or row["sold"],
-    }
-
-
 def everywhere_document(answer: Everywhere) -> Document:
     """Return the document of a fit over all accelerators."""
     rows, nowhere = answer["rows"], answer["nowhere"]
@@ -308,12 +269,23 @@ def everywhere_document(answer: Everywhere) -> Document:
             Fact("Assumes", f"{method}, {sequence} (--method, --sequence)."),
         )
     )
+    cells: list[Row] = [
+        {
+            "machine": f"{row['gpus']:,} × {chip_label(row['gpu'])}",
+            "needed": f"{row['needed_gb']:.0f} GB",
+            "longest": f"{row['longest_tokens']:,} tokens",
+            "batch": f"{row['largest_batch']:,}",
+            "price": None if row["usd_per_hour"] is None else f"${row['usd_per_hour']:,.2f}",
+            "seller": row.get("seller") or row["sold"],
+        }
+        for row in rows[:_ROWS_OF_EVERYWHERE]
+    ]
     ask = Paragraph("All of them: --details · memory by component, and what would help: --gpu NAME.")
     return document_of(
         answer,
         f"Accelerators that fit {answer['model']}",
         Section("", [Table(columns_of("fit everywhere"), rows, note=_NOTE_OF_EVERYWHERE)]),
         Section("Does not fit on any number of", [Paragraph(", ".join(nowhere))] if nowhere else [], detail=True),
-        screen=(Table(_EVERYWHERE, [*map(_place, rows[:_ROWS_OF_EVERYWHERE])], note=_NOTE_OF_EVERYWHERE), facts, ask),
+        screen=(Table(_EVERYWHERE, cells, note=_NOTE_OF_EVERYWHERE), facts, ask),
         name=f"Accelerators that fit {answer['model']}",
     )

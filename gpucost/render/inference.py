@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpucost.answers.serving import Inference, ServingOption
+from gpucost.answers.serving import Inference
 from gpucost.options import OPTIONS
 from gpucost.render.document import (
     Axis,
@@ -51,7 +51,7 @@ _HEADINGS = {
 }
 _BOUND = "Offers with a commitment, paid whether used or not; ranks count all offers"
 _RISKY = "Interruptible offers, in the same order: requests in flight are lost, keep redundancy"
-# family of purchase options -> the kind that one screen names
+# column of the break-even curve -> what the picture calls it
 _SIDES = {"self_host_usd": "self host", "api_usd": "api"}
 
 
@@ -60,28 +60,33 @@ def document(answer: Inference) -> Document:
     options = answer["options"]
     lines, month_usd = options[0]["lines"], options[0]["usd_per_month"]
     bill = [bill_table(lines, month_usd, "Per month")] if lines else []
+    across, up = Axis("tpot_ms", log=True), Axis("usd_per_mtok", log=True)
+    picture = offers_picture(ways(answer), across, up, "Cost per million tokens against latency")
+    names = [f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']}" for row in options]
+    keys = ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "provider", "gpu", "tpot_ms")
+    bars = offer_bars(options, names, keys, "Cost per million tokens by offer", "{}")
+    tradeoff: list[Block] = []
+    if len(answer["tradeoff"]) > 1:
+        description = "The top offer at other batch sizes: a larger batch makes tokens cheaper, but slower."
+        x, y = Axis("tpot_ms"), Axis("usd_per_mtok", log=True)
+        chart = Chart("line", "Cost against time per token", description, answer["tradeoff"], x, y, label="batch")
+        tradeoff.append(chart)
     return document_of(
         answer,
         f"Serving {answer['request']['model']}",
-        Section("Every offer: cost of tokens against speed", _picture(answer), detail=True, paper=True),
+        Section("Every offer: cost of tokens against speed", picture, detail=True, paper=True),
         Section("", _figures(answer), detail=True, paper=True),
         Section("", [Paragraph(line) for line in answer["said"]], paper=True),
         Section("Service level: the cheapest of each accelerator", _levels(answer)),
         *_offers(answer),
         Section("Self-host or API", _api(answer)),
         Section("Bill of the top offer", bill),
-        Section("Speed against cost", _tradeoff(answer)),
-        Section("Pictures", _charts(options), detail=True),
+        Section("Speed against cost", [*tradeoff, *not_included(answer["not_included"])]),
+        Section("Pictures", bars, detail=True),
         Section("Offers left out, and why", excluded_table(left_out(answer)), detail=True),
         screen=_screen(answer),
-        name=_name(answer),
+        name=f"Serve {answer['request']['model']}, {format_count(options[0]['tokens_per_month'])} tokens a month",
     )
-
-
-def _name(answer: Inference) -> str:
-    """Name the model and its load; of none that was given, nobody knows how many tokens."""
-    tokens = format_count(answer["options"][0]["tokens_per_month"])
-    return f"Serve {answer['request']['model']}, {tokens} tokens a month"
 
 
 def _offers(answer: Inference) -> list[Section]:
@@ -92,6 +97,7 @@ def _offers(answer: Inference) -> list[Section]:
     heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
     bound = [row for row in stay if OPTIONS[row["option"]].family == "committed"]
     free = [row for row in stay if row not in bound]
+    # where every offer is bound, they stand under the usual heading; the first table says what was left out
     parts = [(heading, free), (heading if not free else _BOUND, bound), (_RISKY, risky)]
     filled = [(title, rows) for title, rows in parts if rows]
     return [
@@ -109,6 +115,7 @@ def _screen(answer: Inference) -> list[Block]:
     ]
     if not rows:
         return []
+    # the same model under an API is what one compares with; another one only where nobody hosts it
     hosted = sorted(answer["api"], key=lambda row: (not row["same_model"], row["usd_per_mtok"]))[:_SCREEN_HOSTED]
     rows += [
         {
@@ -124,11 +131,23 @@ def _screen(answer: Inference) -> list[Block]:
     low, high = about(best["usd_per_mtok_low"]), about(best["usd_per_mtok_high"])
     ends = f"{low} to {high} for the first line{widest_cause(serving_causes(best))}."
     priced = price_text({**best, "seller": first.get("seller")})
+    # how the first accelerators keep the service level, where one was asked for
+    levels: list[Row] = [
+        {
+            "machine": f"{row['gpus']:,} × {chip_label(row['gpu'])}",
+            "held": f"{row['held_requests_per_s']:.3g}/s",
+            "first": amount(row["ttft_p95_ms"], "milliseconds"),
+            "token": amount(row["tpot_p95_ms"], "milliseconds"),
+            "whole": amount(row["e2e_p95_s"], "seconds"),
+            "cost": about(row["usd_per_mtok"]),
+        }
+        for row in (answer.get("levels") or [])[:_SCREEN_LEVELS]
+    ]
     every = counted(answer["offers_ranked"] + len(left_out(answer)), "offer")
     ask = f"{answer['offers_ranked']:,} of {every} qualify: --details · also --prompt-tokens, --tpot, --gpu"
     return [
         Table(_PICKED, rows, note=budget_note(shown, "budget_usd_per_mtok")),
-        *_levels_on_screen(answer),
+        *([Table(_LEVELS, levels)] if levels else []),
         KeyFigures((Fact("Price", priced), *facts, Fact("Range", ends))),
         Paragraph(ask),
     ]
@@ -150,26 +169,15 @@ _LEVELS = (
 )
 
 
-def _levels_on_screen(answer: Inference) -> list[Block]:
-    """Return how the first accelerators keep the service level."""
-    rows = [
-        {
-            "machine": f"{row['gpus']:,} × {chip_label(row['gpu'])}",
-            "held": f"{row['held_requests_per_s']:.3g}/s",
-            "first": amount(row["ttft_p95_ms"], "milliseconds"),
-            "token": amount(row["tpot_p95_ms"], "milliseconds"),
-            "whole": amount(row["e2e_p95_s"], "seconds"),
-            "cost": about(row["usd_per_mtok"]),
-        }
-        for row in (answer.get("levels") or [])[:_SCREEN_LEVELS]
-    ]
-    return [Table(_LEVELS, rows)] if rows else []
-
-
 def _figures(answer: Inference) -> list[Block]:
+    """Return the figures of the top offer; what an older answer lacks is left out."""
     best, unit = answer["options"][0], "USD per million tokens"
     ends, sources = (best["usd_per_mtok_low"], best["usd_per_mtok_high"]), tuple(best["source_ids"])
     month, slow = (best["usd_per_month_low"], best["usd_per_month_high"]), (best["tpot_ms_low"], best["tpot_ms_high"])
+    # the load at which a token takes its time; answers of before say the full batch alone
+    load = f"batch of {best['batch']:,}"
+    if best["ttft_loaded_ms"] is not None and "requests_in_flight" in best:
+        load = f"{format_value(best['requests_in_flight'])} in flight"
     facts = (
         Fact("Per million tokens, blended", best["usd_per_mtok"], unit, *ends, sources),
         Fact("Per million input tokens", best["usd_per_mtok_input"], unit),
@@ -177,20 +185,14 @@ def _figures(answer: Inference) -> list[Block]:
         Fact("Per month", best["usd_per_month"], "USD", *month),
         Fact("Time to first token, unloaded", best.get("ttft_unloaded_ms", best["ttft_ms"]), "milliseconds"),
         Fact("Time to first token, under load", best["ttft_loaded_ms"], "milliseconds"),
-        Fact(f"Time per output token, {_loaded(best)}", best["tpot_ms"], "milliseconds", *slow),
+        Fact(f"Time per output token, {load}", best["tpot_ms"], "milliseconds", *slow),
         Fact("GPUs", best["gpus"], note=f"{best['replicas']} replicas" if best["replicas"] else ""),
     )
     return [*present_figures(facts), Paragraph(answer["split_rule"], "note")]
 
 
-def _loaded(best: ServingOption) -> str:
-    """Say at which load tokens take their time; answers of before say the full batch alone."""
-    if best["ttft_loaded_ms"] is None or "requests_in_flight" not in best:
-        return f"batch of {best['batch']:,}"
-    return f"{format_value(best['requests_in_flight'], '')} in flight"
-
-
 def _api(answer: Inference) -> list[Block]:
+    """Return hosted prices, the volume from which self-hosting is cheaper, and both by volume."""
     blocks: list[Block] = [*table_of("Hosted prices", answer["api"], *columns_of("inference hosted"))]
     if "api_note" in answer:
         blocks.append(Paragraph(answer["api_note"]))
@@ -203,25 +205,21 @@ def _api(answer: Inference) -> list[Block]:
         )
         blocks += present_figures(facts)
         blocks.append(Paragraph(point["note"]))
-    return [*blocks, *_volumes(answer)]
-
-
-def _volumes(answer: Inference) -> list[Block]:
     curve: Sequence[Row] = answer.get("breakeven_curve") or ()
     lines = [
         {"tokens_per_month": row["tokens_per_month"], "side": side, "usd_per_month": row[key]}
         for row in curve
         for key, side in _SIDES.items()
     ]
-    description = (
-        "Self-hosting costs nearly the same at any volume until another replica is needed; an API costs more with each "
-        "token."
-    )
-    volume = Axis("tokens_per_month", log=True, unit="tokens")
-    cost = Axis("usd_per_month", "cost per month", "USD", log=True)
-    return (
-        [Chart("line", "Self-host or API by volume", description, lines, volume, cost, series="side")] if lines else []
-    )
+    if lines:
+        description = (
+            "Self-hosting costs nearly the same at any volume until another replica is needed; an API costs more with "
+            "each token."
+        )
+        volume = Axis("tokens_per_month", log=True, unit="tokens")
+        cost = Axis("usd_per_month", "cost per month", "USD", log=True)
+        blocks.append(Chart("line", "Self-host or API by volume", description, lines, volume, cost, series="side"))
+    return blocks
 
 
 def _levels(answer: Inference) -> list[Block]:
@@ -248,25 +246,3 @@ def _levels(answer: Inference) -> list[Block]:
     up = Axis("ms", percentile, "milliseconds", log=True)
     rises = Chart("line", "Where latency rises", description, points, Axis("requests_per_s"), up, series="time")
     return [*tables, rises]
-
-
-def _tradeoff(answer: Inference) -> list[Block]:
-    rows = answer["tradeoff"]
-    if len(rows) < 2:
-        return not_included(answer["not_included"])
-    description = "The top offer at other batch sizes: a larger batch makes tokens cheaper, but slower."
-    cost = Axis("usd_per_mtok", log=True)
-    chart = Chart("line", "Cost against time per token", description, rows, Axis("tpot_ms"), cost, label="batch")
-    return [chart, *not_included(answer["not_included"])]
-
-
-def _charts(options: Sequence[ServingOption]) -> list[Block]:
-    names = [f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']}" for row in options]
-    keys = ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "provider", "gpu", "tpot_ms")
-    return offer_bars(options, names, keys, "Cost per million tokens by offer", "{}")
-
-
-def _picture(answer: Inference) -> list[Block]:
-    """Return all offers as points; nothing of an answer that was saved without them."""
-    across, up = Axis("tpot_ms", log=True), Axis("usd_per_mtok", log=True)
-    return offers_picture(ways(answer), across, up, "Cost per million tokens against latency")

@@ -30,6 +30,9 @@ _NOT_SUPPLIES = ("demand_gpus", "idle_gpus")  # columns of GPUs that are no supp
 def document(answer: Mix) -> Document:
     """Build the document of a mix."""
     payload: Row = answer
+    gpu = answer["request"].get("gpu")
+    chip = chip_label(gpu) if isinstance(gpu, str) else "capacity"
+    # codes of options, limits and supplies become words
     plan, pure, binding, supplies = (
         [{**row, key: row[key].replace("_", " ")} for row in payload[part]]
         for part, key in (
@@ -49,16 +52,11 @@ def document(answer: Mix) -> Document:
         Section("Month by month", _months(answer)),
         Section("Supplies", table_of("", supplies, *columns_of("mix supplies"))),
         screen=_screen(answer),
-        name=f"Cheapest mix of {_chip(answer)} over {len(answer['months'])} months",
+        name=f"Cheapest mix of {chip} over {len(answer['months'])} months",
     )
 
 
-def _chip(answer: Mix) -> str:
-    gpu = answer["request"].get("gpu")
-    return chip_label(gpu) if isinstance(gpu, str) else "capacity"
-
-
-_CENT = 0.01
+_CENT = 0.01  # what differs by less is rounding
 _SUPPLIES = (
     Column("supply", heading=" "),
     Column("most GPUs", right=True),
@@ -89,13 +87,14 @@ def _screen(answer: Mix) -> list[Block]:
         for name, gpus in used.items()
         if any(gpus)
     ]
-    beside = answer["cost_usd"] - sum(_worth(answer, name) for name in used)
-    if abs(beside) > _CENT:
-        rows.append({"supply": "staff and tax", "present value": about(beside)})
+    # what belongs to no supply is said too, so that the lines add up to the total
+    beside_usd = answer["cost_usd"] - sum(_worth(answer, name) for name in used)
+    if abs(beside_usd) > _CENT:
+        rows.append({"supply": "staff and tax", "present value": about(beside_usd)})
     total = {"supply": "together", "GPU-hours": "100%", "present value": about(answer["cost_usd"])}
     return [
         Table(_SUPPLIES, rows, total=total),
-        KeyFigures(tuple(Fact(label, text) for label, text in _alone(answer))),
+        KeyFigures(_facts(answer)),
         Paragraph("What to order in which month, what binds: --details · also --budget, --max-owned"),
     ]
 
@@ -105,8 +104,8 @@ def _worth(answer: Mix, name: str) -> float:
     return sum(row["cost_usd"] for row in answer["plan"] if row["option"] in (name, f"use of {name}"))
 
 
-def _alone(answer: Mix) -> list[tuple[str, str]]:
-    """Say what one supply alone would cost, and which cannot carry the demand."""
+def _facts(answer: Mix) -> tuple[Fact, ...]:
+    """Return the demand, what one supply alone would cost and which cannot carry it, and what is taken as given."""
     costs = [
         f"{row['option'].replace('_', ' ')} {about(row['cost_usd'])}"
         for row in sorted(answer["pure"], key=lambda row: row["cost_usd"] or 0.0)
@@ -117,22 +116,20 @@ def _alone(answer: Mix) -> list[tuple[str, str]]:
     demand = [row["demand_gpus"] for row in answer["months"]]
     steady = f"{demand[0]:,.0f} GPUs in every month."
     moving = f"{demand[0]:,.0f} GPUs in the first month, {demand[-1]:,.0f} in the last, {max(demand):,.0f} at most."
-    return [
-        ("Demand", steady if len(set(demand)) == 1 else moving),
-        *([("Alone", f"{', '.join(costs)}.{cannot}")] if costs or unable else []),
-        ("Assumes", _assumed(answer)),
-    ]
-
-
-def _assumed(answer: Mix) -> str:
-    """Say what the plan takes as given, and which options change it."""
-    given = {row["name"]: row["value"] for row in answer["assumptions"]}
+    # each assumption with the option that changes it, and only those on which this plan rests
+    inputs = {row["name"]: row["value"] for row in answer["assumptions"]}
     spot = next((row["max_share_fraction"] for row in answer["supplies"] if OPTIONS[row["kind"]].interruptible), None)
-    parts = [f"capital at {given['wacc_fraction']:.0%} a year (--wacc)"] if "wacc_fraction" in given else []
-    parts += [f"spot for at most {spot:.0%} of a month's GPUs (--spot-share)"] if spot is not None else []
     owns = any(row.get("own_gpus") for row in answer["months"])
-    parts += [f"servers at ${given['server_usd']:,.0f} (--set server_usd)"] if owns and given.get("server_usd") else []
-    return f"{', '.join(parts)}."
+    assumptions = [f"capital at {inputs['wacc_fraction']:.0%} a year (--wacc)"] if "wacc_fraction" in inputs else []
+    if spot is not None:
+        assumptions.append(f"spot for at most {spot:.0%} of a month's GPUs (--spot-share)")
+    if owns and inputs.get("server_usd"):
+        assumptions.append(f"servers at ${inputs['server_usd']:,.0f} (--set server_usd)")
+    return (
+        Fact("Demand", steady if len(set(demand)) == 1 else moving),
+        *([Fact("Alone", f"{', '.join(costs)}.{cannot}")] if costs or unable else []),
+        Fact("Assumes", f"{', '.join(assumptions)}."),
+    )
 
 
 def _supply_keys(keys: Iterable[str]) -> list[str]:
@@ -141,6 +138,7 @@ def _supply_keys(keys: Iterable[str]) -> list[str]:
 
 
 def _months(answer: Mix) -> list[Block]:
+    """Return what is in use each month as a picture and a table, and what is paid beside rent."""
     rows: Sequence[Row] = answer["months"]
     cash: Sequence[Row] = answer.get("cash_by_month", [])
     keys = list(rows[0])

@@ -57,45 +57,50 @@ def offers_picture(points: Sequence[Row], across: Axis, up: Axis, title: str) ->
     """Return every offer as a point of cost against time, those that one can order apart, with the front drawn."""
     if not points:
         return []
-    keys, can = (across.key, up.key), [point for point in points if point["orderable"]]
-    most = {key: _FAR * max(point[key] or 0 for point in can) for key in keys} if can else {}
-    near = [point for point in points if not any((point[key] or 0) > limit for key, limit in most.items())]
+    # Quotes that nobody verified may be many times dearer or slower than anything one can order, and would press all
+    # that matters into a corner: they are counted, not drawn.
+    orderable = [point for point in points if point["orderable"]]
+    limits = {}
+    if orderable:
+        limits = {key: _FAR * max(point[key] or 0 for point in orderable) for key in (across.key, up.key)}
+    near = [point for point in points if not any((point[key] or 0) > limit for key, limit in limits.items())]
     front = [point for point in points if point["front"]]
-    cost, time = (lambda point: point[up.key]), (lambda point: point[across.key])
-    ends = [min(front, key=cost), min(front, key=time)] if front else []
-    rows = [
-        {
-            "offer": f"{point['gpus']:,} × {point['gpu']}",
-            across.key: point[across.key],
-            up.key: point[up.key],
-            "provider": point["provider"],
-            "option": option_text(point["option"], point["term_months"]),
-            **({"region": point["region"]} if point["region"] else {}),
-            "age_days": point["age_days"],
-            "state": CAN_BE_ORDERED if point["orderable"] else QUOTED,
-            "front": point["front"],
-            "name": f"{point['gpus']:,} × {point['gpu']}, {point['provider']}"
-            if any(point is end for end in ends)
-            else "",
-        }
-        for point in near
-    ]
-    sure = sum(point["orderable"] for point in points)
-    told = [f"{counted(len(points), 'point')}: {sure:,} can be ordered."]
+    ends = []  # of the front: the cheapest offer and the fastest
+    if front:
+        ends = [min(front, key=lambda point: point[up.key]), min(front, key=lambda point: point[across.key])]
+    rows = []
+    for point in near:
+        cluster = f"{point['gpus']:,} × {point['gpu']}"
+        is_end = any(point is end for end in ends)
+        rows.append(
+            {
+                "offer": cluster,
+                across.key: point[across.key],
+                up.key: point[up.key],
+                "provider": point["provider"],
+                "option": option_text(point["option"], point["term_months"]),
+                **({"region": point["region"]} if point["region"] else {}),
+                "age_days": point["age_days"],
+                "state": CAN_BE_ORDERED if point["orderable"] else QUOTED,
+                "front": point["front"],
+                "name": f"{cluster}, {point['provider']}" if is_end else "",
+            }
+        )
+    sentences = [f"{counted(len(points), 'point')}: {len(orderable):,} can be ordered."]
     if ends:
         cheap, fast = (
             f"{name} {end['gpus']:,} × {end['gpu']} at {end['provider']},"
             f" {format_named(up.key, end[up.key])}, {amount(end[across.key], across.measure)}"
             for name, end in zip(("the cheapest", "the fastest"), ends, strict=True)
         )
-        told.append(
+        sentences.append(
             f"The line joins offers that no other one beats in both: from {cheap}"
             + ("." if ends[0] is ends[1] else f", to {fast}.")
         )
     if off := len(points) - len(near):
         quotes = f"{counted(off, 'quote')} that nobody verified"
-        told.append(f"{quotes}, far beyond the others, {'is' if off == 1 else 'are'} not drawn.")
-    return [Chart("offers", title, " ".join(told), rows, across, up, series="state", label="name", low="front")]
+        sentences.append(f"{quotes}, far beyond the others, {'is' if off == 1 else 'are'} not drawn.")
+    return [Chart("offers", title, " ".join(sentences), rows, across, up, series="state", label="name", low="front")]
 
 
 # --- The picks of one screen.
@@ -133,8 +138,8 @@ def seller_text(row: Row) -> str:
     """Say who sells it, on which terms where they are not on demand, and how old a quote is that may be gone."""
     if row["option"] is None:  # nobody rents it out
         return str(row["provider"])
-    named = option_text(row["option"], row.get("term_months") or 0).removeprefix("capacity ")
-    option = "spot" if OPTIONS[row["option"]].interruptible else named  # however its seller calls it
+    option = option_text(row["option"], row.get("term_months") or 0).removeprefix("capacity ")
+    option = "spot" if OPTIONS[row["option"]].interruptible else option  # however its seller calls it
     terms = "" if is_plain(row["option"]) else f", {option}"
     old = "" if is_orderable(row) else f", {row['age_days']} d old"
     return f"{row.get('seller') or row['provider']}{terms}{old}"
@@ -148,18 +153,20 @@ def time_text(days: float | None) -> str | None:
     """
     if days is None:
         return None
-    return f"{days:,.0f} days" if days >= 99.95 else f"{days:.1f} days" if days >= 1 else f"{days * 24:.1f} hours"
+    if days < 1:
+        return f"{days * 24:.1f} hours"
+    return f"{days:,.0f} days" if days >= 99.95 else f"{days:.1f} days"  # 99.95 would be written as 100.0
 
 
 def price_text(row: Row, hours: str = "") -> str:
     """Say at which price an offer is counted, of which day it is, and whether it may be gone."""
-    where = f" in {row['region']}" if row.get("region") else ""
+    place = f" in {row['region']}" if row.get("region") else ""
     known = "your own price of" if row.get("price_book") == "user" else "seen on"
     seen = f", {known} {day_text(row['price_observed_on'])}" if row.get("price_observed_on") else ""
     seller = row.get("seller") or row["provider"]
     doubt = unlisted(row.get("age_days"), row.get("price_book") or "")
     terms = option_text(row["option"], row.get("term_months") or 0)
-    return f"${row['usd_per_gpu_hour']:,.2f} per GPU-hour ({terms}) at {seller}{where}{seen}{hours}.{doubt}"
+    return f"${row['usd_per_gpu_hour']:,.2f} per GPU-hour ({terms}) at {seller}{place}{seen}{hours}.{doubt}"
 
 
 # --- Causes of a range: what each alone does to the cost, and what would narrow it.
@@ -179,13 +186,19 @@ def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> li
     factors, cost = option["factors"], option["cost_usd"]
     hours = sum(line["cost_usd"] for line in option["lines"] if line["unit"] == "GPU-hour")
     speed, stretch = factors["tokens_per_s_per_gpu"], factors["stretch_paid_ratio"]
-    overhead_ratio = 1 + factors["evaluation_fraction"]
-    assumed = {row["name"]: row for row in payload.get("assumptions") or ()}.get("evaluation_fraction")
+    # which argument narrows the range of a speed, and how; a step that also writes has no MFU that one could state
+    flag, advice = (
+        "--mfu",
+        "name your software (--software), give your own speed (--mfu, --step-time), or run gpucost calibrate",
+    )
+    if (payload.get("request") or {}).get("method") == "grpo":
+        flag, advice = "--software", "name your software (--software), or run gpucost calibrate"
     causes = [
         (
             "speed",
             *_bought(option, speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"]),
-            *_narrowing_speed(payload),
+            flag,
+            advice,
         ),
         _price_cause(option),
         (
@@ -195,22 +208,15 @@ def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> li
             "choose an option without interruptions, or an offer with a measured rate",
         ),
     ]
-    if (start := _bought(option, *RAMP_ENDS, of_start=True))[1] > 1 + _WORTH_SAYING:
+    start = _bought(option, *RAMP_ENDS, of_start=True)
+    if start[1] > 1 + _WORTH_SAYING:  # a long run hardly notices its start
         causes.append(("start-up", *start, "--gpus", "use fewer accelerators, which wait during start-up"))
-    if assumed and assumed["value"] == factors["evaluation_fraction"] and assumed["low"] is not None:
-        ends = [(1 + assumed[end]) / overhead_ratio for end in ("low", "high")]
+    # an overhead that was given has no range; only the assumed one does
+    overhead = {row["name"]: row for row in payload.get("assumptions") or ()}.get("evaluation_fraction")
+    if overhead and overhead["value"] == factors["evaluation_fraction"] and overhead["low"] is not None:
+        ends = [(1 + overhead[end]) / (1 + factors["evaluation_fraction"]) for end in ("low", "high")]
         causes.append((OVERHEAD, *_bought(option, *ends), "--overhead", "give your own share (--overhead)"))
     return _widest_first(cost, hours, causes)
-
-
-def _narrowing_speed(payload: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the argument that narrows the range of a speed, and how; a step that also writes has no MFU to state."""
-    if (payload.get("request") or {}).get("method") == "grpo":
-        return "--software", "name your software (--software), or run gpucost calibrate"
-    return (
-        "--mfu",
-        "name your software (--software), give your own speed (--mfu, --step-time), or run gpucost calibrate",
-    )
 
 
 def serving_causes(option: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -221,6 +227,7 @@ def serving_causes(option: Mapping[str, Any]) -> list[dict[str, Any]]:
         "name the engine (--engine), give your own speed (--own-tpot, --own-output-tokens-per-s),"
         " or run gpucost calibrate"
     )
+    # the ends of the cost hold both speed and price; what the price makes of it is divided out
     causes = [("speed", factors["low_ratio"] / price[1], factors["high_ratio"] / price[2], "--own-tpot", how), price]
     if option["utilisation_fraction"] < 1:
         causes.append(
@@ -241,6 +248,7 @@ def serving_causes(option: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def range_text(rows: Sequence[Mapping[str, Any]], title: str = "Range") -> str:
     """Say in a sentence what each cause alone makes of a cost, and which argument narrows it."""
+    # causes that one argument narrows stand together; what no range holds stands behind them
     by_flag: dict[str, list[str]] = {}
     outside = []
     for row in rows:
@@ -265,7 +273,7 @@ Cause = tuple[str, float, float, str, str]  # cause, both ends ÷ the point, the
 
 
 def _widest_first(cost: float, varying_usd: float, causes: Sequence[Cause]) -> list[dict[str, Any]]:
-    """Return the causes as rows: `moved` is the part of the cost that they act on."""
+    """Return the causes as rows: `varying_usd` is the part of the cost that they act on."""
     rows = [
         {
             "share": name,
@@ -289,6 +297,7 @@ def _bought(option: Mapping[str, Any], low: float, high: float, *, of_start: boo
     from gpucost.formula.arrays import Columns, evaluate_columns
     from gpucost.money.training_bill import CONSTANTS, LINES, PURCHASE
 
+    # three runs at once: as estimated, shorter and longer
     factors = Columns(
         {name: np.full(3, np.nan if value is None else value) for name, value in option["factors"].items()}
     )
@@ -297,11 +306,10 @@ def _bought(option: Mapping[str, Any], low: float, high: float, *, of_start: boo
     factors["paid_hours"] = start * ends + (paid - start) if of_start else start + (paid - start) * ends
     bill = evaluate_columns(PURCHASE, factors, CONSTANTS, ("rounded_hours", "owed", "bound"))
     if bill.bound[0]:
-        return (
-            (1.0, 1.0)
-            if bill.owed[0]
-            else (float(factors.paid_hours[1] / paid[0]), float(factors.paid_hours[2] / paid[0]))
-        )
+        # a contract that is owed in full costs the same however long the run is; else its share of the term counts
+        if bill.owed[0]:
+            return 1.0, 1.0
+        return float(factors.paid_hours[1] / paid[0]), float(factors.paid_hours[2] / paid[0])
     shorter, longer = bill.rounded_hours[1:] / bill.rounded_hours[0]
     return float(shorter), float(longer)
 
@@ -335,7 +343,16 @@ def offers_table(
         for note in row["notes"]:
             if not _OLD.match(note):
                 ranks.setdefault(note, []).append(str(row["rank"]))
-    lines = [_old_prices(old)] if old else []
+    lines = []
+    if old:  # all old prices at once: how old they are and what follows
+        ages = sorted({row["age_days"] for row in old})
+        days = f"{ages[0]} to {ages[-1]}" if len(ages) > 1 else f"{ages[0]}"
+        singular, plural = ("its price was", "its range is"), ("their prices were", "their ranges are")
+        prices, spans = plural if len(old) > 1 else singular
+        lines.append(
+            f"{_rank_list([str(row['rank']) for row in old])}: {prices} seen {days} days ago, longer than a price of"
+            f" that kind usually holds, so {spans} wider."
+        )
     lines += [f"{_rank_list(note_ranks)}: {note}." for note, note_ranks in list(ranks.items())[: _NOTES - len(lines)]]
     if (more := len(ranks) + bool(old) - _NOTES) > 0:
         lines.append(f"{counted(more, 'more note')} in the JSON output.")
@@ -368,17 +385,6 @@ def offer_bars(
 
 
 _OLD = re.compile(r"price is \d+ days old")  # how the note of an old price begins (`gpucost.market.terms`)
-
-
-def _old_prices(rows: Sequence[TrainingOption | ServingOption]) -> str:
-    """Say of all old prices at once how old they are and what follows."""
-    ages = sorted({row["age_days"] for row in rows})
-    span = f"{ages[0]} to {ages[-1]}" if len(ages) > 1 else f"{ages[0]}"
-    prices, ranges = ("their prices were", "their ranges are") if len(rows) > 1 else ("its price was", "its range is")
-    return (
-        f"{_rank_list([str(row['rank']) for row in rows])}: {prices} seen {span} days ago, longer than a price of"
-        f" that kind usually holds, so {ranges} wider."
-    )
 
 
 def _rank_list(ranks: Sequence[str]) -> str:
