@@ -26,8 +26,9 @@ from gpucost.render.json import plain
 
 Answer = Mapping[str, Any]
 
-_TOKENS = 100e9
+_TOKENS = 100e9  # of a run whose tokens are not stated
 _WATT_S_PER_KWH = 3.6e6
+# What a row of models side by side shows of its run, of its tokens, and of the machine that serves them.
 _OF_RUNS = (
     *("gpus", "days", "cost_usd", "cost_low_usd", "cost_high_usd", "tokens_per_s_per_gpu"),
     *("provider", "option", "usd_per_gpu_hour", "price_observed_on"),
@@ -74,6 +75,7 @@ class CompareResult(Result):
     ],
 )
 def compare(
+    # two answers, or the parts of one
     first: Annotated[
         str | PathLike[str] | Mapping[str, Any] | Result | None,
         ANSWER,
@@ -89,6 +91,7 @@ def compare(
     *,
     rank: Annotated[v.Rank, "Rank of the option in each answer."] = 1,
     accept_changed: v.AcceptChanged = False,
+    # or models on accelerators side by side
     model: Annotated[
         str | Sequence[str] | None,
         MODELS,
@@ -101,6 +104,7 @@ def compare(
         "Accelerators, with commas or repeated: every model on each.",
         detail(example="h100-sxm,h200"),
     ] = None,
+    # or the speed of one job
     speed: Annotated[
         bool, FLAG, "Compare the speed of one job on two accelerators, or on one over its own links and over PCIe."
     ] = False,
@@ -110,6 +114,7 @@ def compare(
         v.MicroBatch | None, "With --speed: sequences per GPU per micro-step.", detail(usual="the fastest", example=1)
     ] = None,
     sequence: Annotated[v.SequenceTokens | None, "With --speed: tokens of a sequence.", detail(field="")] = None,
+    # of models side by side: the run, and whose prices count
     tokens: Annotated[v.Tokens | None, "Tokens of the run.", detail(usual="100b")] = None,
     provider: v.Provider | None = None,
     region: v.Region | None = None,
@@ -150,23 +155,20 @@ def compare(
         as_of=as_of,
         known_as_of=known_as_of,
     )
-    if values["first"] is not None:
-        return CompareResult(_of_answers(values))
-    if values["model"] is None and values["gpu"] is None:
-        raise UsageError("compare: name two answers, a scenario with several parts, or --model and --gpu.")
-    facts = opened(values, catalog)
-    return CompareResult(_timed(facts, values) if values["speed"] else _side_by_side(facts, values))
-
-
-def _of_answers(values: Mapping[str, Any]) -> Answer:
-    """Compare two answers; of one alone, the parts that ask the same question, each with the first of them."""
-    rank, accept_changed = values["rank"], values["accept_changed"]
-    first_answer, name = _loaded(values["first"], accept_changed)
+    if values["first"] is None:
+        if values["model"] is None and values["gpu"] is None:
+            raise UsageError("compare: name two answers, a scenario with several parts, or --model and --gpu.")
+        facts = opened(values, catalog)
+        return CompareResult(_speed_of_jobs(facts, values) if values["speed"] else _side_by_side(facts, values))
+    option_rank, accepts_changed = values["rank"], values["accept_changed"]
+    first_answer, first_name = _loaded(values["first"], accepts_changed)
     if values["second"] is not None:
-        second_answer, called = _loaded(values["second"], accept_changed)
+        second_answer, second_name = _loaded(values["second"], accepts_changed)
+        names = (first_name, second_name) if first_name != second_name else ("first", "second")
         with reading("one of the answers"):
-            names = (name, called) if name != called else ("first", "second")
-            return with_change_warnings(bridged(first_answer, second_answer, rank, names), first_answer, second_answer)
+            payload = bridged(first_answer, second_answer, option_rank, names)
+            return CompareResult(with_change_warnings(payload, first_answer, second_answer))
+    # of one answer alone the parts that ask the same question, each with the first of them
     parts = [part for part in first_answer.get("parts", ()) if part["part"] == first_answer["parts"][0]["part"]]
     if len(parts) < 2:
         raise UsageError(
@@ -175,12 +177,12 @@ def _of_answers(values: Mapping[str, Any]) -> Answer:
     begin, later_parts = parts[0], parts[1:]
     with reading("one of the answers"):
         comparisons = [
-            {**part, "payload": bridged(begin["payload"], part["payload"], rank, (begin["name"], part["name"]))}
+            {**part, "payload": bridged(begin["payload"], part["payload"], option_rank, (begin["name"], part["name"]))}
             for part in later_parts
         ]
     if len(comparisons) == 1:
-        return with_change_warnings(comparisons[0]["payload"], first_answer)
-    return {**first_answer, "lead": "", "parts": comparisons}
+        return CompareResult(with_change_warnings(comparisons[0]["payload"], first_answer))
+    return CompareResult({**first_answer, "lead": "", "parts": comparisons})
 
 
 def load_answer(source: Any) -> Answer:
@@ -189,74 +191,57 @@ def load_answer(source: Any) -> Answer:
 
 
 def _loaded(source: Any, accept_changed: bool) -> tuple[Answer, str]:
-    """Return an answer and what it is called: at hand, saved, or asked as a scenario and its part say."""
-    if isinstance(source, Mapping) and "kind" not in source:
+    """Return an answer and its name: at hand, saved, or asked as a scenario and its part say."""
+    if isinstance(source, Mapping) and "kind" not in source:  # the content of a scenario
         return report(source).payload, "scenario"
     if isinstance(source, Mapping) or hasattr(source, "payload"):
-        found: Answer = getattr(source, "payload", source)
-        return checked(plain(found), "the answer"), "answer"
+        payload: Answer = getattr(source, "payload", source)
+        return checked(plain(payload), "the answer"), "answer"
+    # FILE#PART names a part, unless a file has that name
     text = fspath(source)
     path, part = (text, "") if Path(text).exists() or "#" not in text else text.rsplit("#", 1)
     if path.lower().endswith(".toml"):
-        return _answer_scenario(path, part), part or Path(path).stem
+        if not part:
+            return report(path).payload, Path(path).stem
+        scenario_parts = {item.name: item for item in read_scenario(path).parts}
+        return asked_part(_part_called(part, scenario_parts, path)), part  # the others are not asked
     payload = read_answer(path, accept_changed)
-    if part:
-        return with_change_warnings(_part(payload, part, path), payload), part
-    return payload, Path(path).stem
-
-
-def _answer_scenario(path: str, part: str) -> Answer:
-    """Answer a scenario, or the one part of it that was named."""
     if not part:
-        return report(path).payload
-    scenario = read_scenario(path)
-    return asked_part(_named(scenario.parts, part, path, [one.name for one in scenario.parts]))
+        return payload, Path(path).stem
+    # parts of a report hold answers; those of other kinds hold none
+    answers = {item["name"]: item["payload"] for item in payload.get("parts", ()) if "payload" in item}
+    return with_change_warnings(_part_called(part, answers, path), payload), part
 
 
-def _part(payload: Answer, part: str, path: str) -> Answer:
-    parts = [
-        item for item in payload.get("parts", ()) if "payload" in item
-    ]  # of a scenario; other parts are no answers
-    payload_of_part: Answer = _named(parts, part, path, [item["name"] for item in parts])["payload"]
-    return payload_of_part
-
-
-def _named(parts: Sequence[Any], part: str, path: str, names: Sequence[str]) -> Any:
-    if part not in names:
-        raise UsageError(f"{path!r} has no part {part!r}. Parts: {', '.join(names) or 'none'}.")
-    return parts[names.index(part)]
+def _part_called(part: str, parts: Mapping[str, Any], path: str) -> Any:
+    if part not in parts:
+        raise UsageError(f"{path!r} has no part {part!r}. Parts: {', '.join(parts) or 'none'}.")
+    return parts[part]
 
 
 def _side_by_side(catalog: Catalog, values: Mapping[str, Any]) -> SideBySide:
     """Return the cheapest run and the cheapest tokens of every model on every accelerator."""
-    pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or [None]]
-    asked = [_pair(catalog, model, gpu, values) for model, gpu in pairs]
-    rows = sorted(asked, key=lambda row: row["cost_usd"] is None and row["usd_per_mtok"] is None)  # answers first
-    first = rows[0]["cost_usd"]
-    for row in rows:
-        if first and row["cost_usd"]:
-            row["times_first"] = row["cost_usd"] / first
-    return {
-        "kind": "side_by_side",
-        **framed(catalog, {name: value for name, value in values.items() if value is not False}),
-        "lead": _lead(rows),
-        "rows": rows,
-        "warnings": [],
-        "sources": cited(market_of(catalog).facts.sources, (id_ for row in rows for id_ in row["source_ids"])),
-    }
+    from gpucost.catalog.names import admits
+    from gpucost.market.table import ordered
 
-
-def _pair(catalog: Catalog, model: str, gpu: str | None, values: Mapping[str, Any]) -> Pair:
-    stated = {name: values[name] for name in _FILTERS if values[name]} | {"model": model, "gpu": gpu, "top": 1}
-    stated = {name: value for name, value in stated.items() if value is not None}
-    run, missed = _best("estimate", {**stated, "tokens": values["tokens"] or _TOKENS, "with_facts": False}, catalog)
-    tokens, unserved = _best("inference", stated, catalog)
-    unsold, last_price_on = _unsold(catalog, gpu) if gpu and missed and unserved else (False, None)
-    reasons = [f"no price since {last_price_on}" if last_price_on else "no price on record"] if unsold else []
-    note = " ".join(reasons or dict.fromkeys(text for text in (missed, unserved) if text))
-    return cast(
-        Pair,
-        {
+    filters = {name: values[name] for name in _FILTERS if values[name]}
+    run_tokens = values["tokens"] or _TOKENS
+    rows: list[Pair] = []
+    for model, gpu in [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or [None]]:
+        stated = {**filters, "model": model, **({} if gpu is None else {"gpu": gpu}), "top": 1}
+        run, no_run = _best("estimate", {**stated, "tokens": run_tokens, "with_facts": False}, catalog)
+        tokens, no_tokens = _best("inference", stated, catalog)
+        # where neither is possible since nobody sells the accelerator today, the note says so, and since when
+        note = " ".join(dict.fromkeys(text for text in (no_run, no_tokens) if text))
+        last_price_on = None
+        if gpu and no_run and no_tokens:
+            allowed = catalog.offer_filter(gpu, None, None, None)
+            prices = [row for row in catalog.price_rows if admits(allowed, row)]
+            if prices:
+                last_price_on = str(max(row["observed_on"] for row in prices))
+            if all(row["ended"] for row in prices):
+                note = f"no price since {last_price_on}" if prices else "no price on record"
+        pair = {
             "model": model,
             "gpu": gpu or run.get("gpu") or "any",
             **{name: run.get(name) for name in _OF_RUNS},
@@ -266,11 +251,33 @@ def _pair(catalog: Catalog, model: str, gpu: str | None, values: Mapping[str, An
             "source_ids": list(dict.fromkeys([*run.get("source_ids", ()), *tokens.get("source_ids", ())])),
             "last_price_on": last_price_on,
             "note": note,
-            "tokens_per_kwh": _of_energy(values["tokens"] or _TOKENS, run.get("energy_kwh")),
-            "tokens_per_s_per_w": _of_energy((values["tokens"] or _TOKENS) / _WATT_S_PER_KWH, run.get("energy_kwh")),
+            "tokens_per_kwh": _of_energy(run_tokens, run.get("energy_kwh")),
+            "tokens_per_s_per_w": _of_energy(run_tokens / _WATT_S_PER_KWH, run.get("energy_kwh")),
             "serving_tokens_per_kwh": _of_energy(tokens.get("tokens_per_month"), tokens.get("energy_kwh")),
-        },
-    )
+        }
+        rows.append(cast(Pair, pair))
+    rows.sort(key=lambda row: row["cost_usd"] is None and row["usd_per_mtok"] is None)  # answers first
+    first = rows[0]["cost_usd"]
+    for row in rows:
+        if first and row["cost_usd"]:
+            row["times_first"] = row["cost_usd"] / first
+    sentences = []
+    if runs := [row for row in rows if row["cost_usd"] is not None]:
+        best = ordered(runs, "cost_usd")[0]
+        sentences.append(f"Cheapest to train: {best['model']} on {best['gpu']}, {best['cost_usd']:,.0f} USD.")
+    if served := [row for row in rows if row["usd_per_mtok"] is not None]:
+        best = ordered(served, "usd_per_mtok")[0]
+        sentences.append(
+            f"Cheapest to serve: {best['model']} on {best['gpu']}, {best['usd_per_mtok']:.3g} USD per million tokens."
+        )
+    return {
+        "kind": "side_by_side",
+        **framed(catalog, {name: value for name, value in values.items() if value is not False}),
+        "lead": " ".join(sentences) or "None of these can be trained or served on what is for rent.",
+        "rows": rows,
+        "warnings": [],
+        "sources": cited(market_of(catalog).facts.sources, (id_ for row in rows for id_ in row["source_ids"])),
+    }
 
 
 def _of_energy(amount: float | None, kwh: float | None) -> float | None:
@@ -288,34 +295,7 @@ def _best(name: str, stated: Answer, catalog: Catalog) -> tuple[Answer, str]:
         return {}, str(error)
 
 
-def _unsold(catalog: Catalog, gpu: str) -> tuple[bool, str | None]:
-    """Tell whether nobody sells an accelerator today, and when the newest price of it was seen."""
-    from gpucost.catalog.names import admits
-
-    wanted = catalog.offer_filter(gpu, None, None, None)
-    rows = [row for row in catalog.price_rows if admits(wanted, row)]
-    newest = str(max(row["observed_on"] for row in rows)) if rows else None
-    return all(row["ended"] for row in rows), newest
-
-
-def _lead(rows: Sequence[Pair]) -> str:
-    from gpucost.market.table import ordered
-
-    runs = [row for row in rows if row["cost_usd"] is not None]
-    served = [row for row in rows if row["usd_per_mtok"] is not None]
-    sentences = []
-    if runs:
-        best = ordered(runs, "cost_usd")[0]
-        sentences.append(f"Cheapest to train: {best['model']} on {best['gpu']}, {best['cost_usd']:,.0f} USD.")
-    if served:
-        best = ordered(served, "usd_per_mtok")[0]
-        sentences.append(
-            f"Cheapest to serve: {best['model']} on {best['gpu']}, {best['usd_per_mtok']:.3g} USD per million tokens."
-        )
-    return " ".join(sentences) or "None of these can be trained or served on what is for rent."
-
-
-def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
+def _speed_of_jobs(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     """Compare the speed of one job on two accelerators, of two models on one, or of one over its links and PCIe."""
     pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or ()]
     if not 1 <= len(pairs) <= 2:
@@ -329,13 +309,14 @@ def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     first, second = _speeds(catalog, jobs)
     comparison = bridged(first, second, 1, (names[0], names[1]))
     notes = [] if first["gpu"] != second["gpu"] else catalog.taken(pairs[0][1])  # two that differ stand in the table
-    sizes = [(job["layout"]["global_batch"], job["sequence_tokens"]) for job in (first, second)]
-    step = (
-        f" One step: {' against '.join(sorted({f'{n:,} sequences of {tokens:,.0f}' for n, tokens in sizes}))} tokens."
-    )
-    warnings = [*notes, *comparison["warnings"]]
-    batches = _at_batches(catalog, jobs, (first, second), values["global_batch"])
-    return {**comparison, "batches": batches, "lead": comparison["lead"] + step, "warnings": warnings}
+    sizes = {f"{job['layout']['global_batch']:,} sequences of {job['sequence_tokens']:,.0f}" for job in (first, second)}
+    step = f" One step: {' against '.join(sorted(sizes))} tokens."
+    return {
+        **comparison,
+        "batches": _at_batches(catalog, jobs, (first, second), values["global_batch"]),
+        "lead": comparison["lead"] + step,
+        "warnings": [*notes, *comparison["warnings"]],
+    }
 
 
 def _speeds(catalog: Catalog, jobs: Sequence[Answer]) -> list[Answer]:
@@ -354,15 +335,15 @@ def _at_batches(catalog: Catalog, jobs: Sequence[Answer], timed: Sequence[Answer
         pairs = [timed, _speeds(catalog, other)]
     except NothingFitsError:
         pairs = [timed]
-    words = ["yours"] if stated else ["usual training"]
-    words.append("usual training" if stated else "small fine-tunes")
+    uses = ("yours", "usual training") if stated else ("usual training", "small fine-tunes")
     rows: dict[int, AtBatch] = {}
-    for (first, second), used_for in zip(pairs, words, strict=False):
+    for (first, second), used_for in zip(pairs, uses, strict=False):
         rates = [float(answer["tokens_per_s_per_gpu"]) for answer in (first, second)]
-        rows.setdefault(
-            int(first["layout"]["global_batch"]),
+        batch = int(first["layout"]["global_batch"])
+        rows.setdefault(  # where the stated batch is the usual one, it stays the person's own
+            batch,
             {
-                "global_batch": int(first["layout"]["global_batch"]),
+                "global_batch": batch,
                 "first_tokens_per_s_per_gpu": rates[0],
                 "second_tokens_per_s_per_gpu": rates[1],
                 "longer_fraction": rates[0] / rates[1] - 1,

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
     from gpucost.catalog import Catalog
 
+# Only what each function needs is imported in it: `import gpucost` must not wait for pandas and the engines.
 Day = str | None
 Names = str | Sequence[str] | None
 
@@ -124,6 +125,7 @@ def _facts(catalog: "Catalog | None", as_of: Day = None) -> "Catalog":
     from gpucost.ask.dispatch import DAYS, own_catalog
     from gpucost.catalog.shared import shared_catalog
 
+    # a day is read as a question reads it; dates before the first price are refused there
     return own_catalog(catalog) or shared_catalog(*read_list(DAYS, {} if as_of is None else {"as_of": as_of}).values())
 
 

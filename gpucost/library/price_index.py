@@ -17,6 +17,7 @@ from gpucost.errors import GpuCostError, PriceMissingError
 if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
 
+# Chips that clouds rent out, from those of 2022 to today's: the cheapest of a month is the price of a job.
 CHIPS = (
     "t4",
     "v100-sxm2-16gb",
@@ -33,6 +34,7 @@ CHIPS = (
     "mi300x",
 )
 OPTIONS = tuple(OF_OPTION.values())
+# What the prices of the early months, and of spot, cannot tell; the page and the docs say so beside the index.
 FAULTS = (
     "Before mid 2023 clouds other than the largest are one or two sellers, and marketplaces none.",
     "Spot of hyperscalers is one seller before August 2022; that of the others, of 2026, rests on few sellers.",
@@ -74,11 +76,12 @@ def gpu_hours(job: IndexJob, chip: str) -> float | None:
 
     ask = estimate if job.question == "estimate" else inference
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings():  # of old or few prices: only the hours count here
             warnings.simplefilter("ignore")
             best = ask(**job.arguments, gpu=chip, option="on_demand", top=1).best
     except GpuCostError:
         return None
+    # a price of a million tokens ÷ that of an hour: the GPU-hours of a million tokens
     return float(best["gpu_hours"] if job.question == "estimate" else best["usd_per_mtok"] / best["usd_per_gpu_hour"])
 
 
@@ -98,11 +101,14 @@ def index_rows(
     for job in jobs:
         hours = {chip: gpu_hours_of_job for chip in chips if (gpu_hours_of_job := gpu_hours(job, chip)) is not None}
         for (month, kind, option), prices in sorted(cells.items()):
+            # who can be interrupted takes on demand where that costs less
             on_demand = cells.get((month, kind, OF_OPTION["on demand"]), []) if option == SPOT else []
             able = [row for row in (*prices, *on_demand) if row["gpu"] in hours]
             if not able:
                 continue
-            best = min(able, key=lambda row: (hours[row["gpu"]] * row["usd_per_gpu_hour"], row["gpu"]))
+            best = min(
+                able, key=lambda row: (hours[row["gpu"]] * row["usd_per_gpu_hour"], row["gpu"])
+            )  # of equal costs the first name
             rows.append(
                 {
                     "month": month,
@@ -125,15 +131,17 @@ def yearly(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     lines: dict[tuple[str, str, str], dict[date, float]] = {}
     for row in rows:
         lines.setdefault((row["title"], row["seller_kind"], row["option"]), {})[row["month"]] = row["usd"]
-    last = max(row["month"] for row in rows)
+    last = max(
+        row["month"] for row in rows
+    )  # of the newest year there is no end yet: its last month stands in a column of its own
     ends = [date(year, 12, 31) for year in range(2022, last.year)]
-    found = []
+    table = []
     for (title, kind, option), months in lines.items():
         line: dict[str, Any] = {"job": title, "seller_kind": kind, "option": option.replace("_", " ")}
         line |= {f"usd_{day.year}": months.get(day) for day in ends}
         day, usd = max(months.items())
-        found.append({**line, "usd_last": usd, "last_month": day})
-    return found
+        table.append({**line, "usd_last": usd, "last_month": day})
+    return table
 
 
 def points(rows: Sequence[Mapping[str, Any]], job: IndexJob) -> Iterator[dict[str, Any]]:

@@ -30,16 +30,18 @@ from gpucost.library.scenario import ASKS, Scenario, ScenarioQuestion, make_scen
 from gpucost.options import OPTIONS, is_plain
 from gpucost.store.files import write_text
 
-# of the arguments of a question: what may hold a price or a name that somebody agreed upon in private
-PRIVATE = ("rent", "pool", "rent_curve", "on_demand", "committed", "agreements")
-SELLER = ("provider", "region")  # left out together where no public price names the seller
-PRIVATE_INPUTS = ("rent", "quote", "supply", "price")  # beginnings of such inputs of a plan
+# Of the arguments of a question: what may hold a price or a name that somebody agreed upon in private.
+_PRIVATE = ("rent", "pool", "rent_curve", "on_demand", "committed", "agreements")
+_SELLER = ("provider", "region")  # left out together where no public price names the seller
+_PRIVATE_INPUTS = ("rent", "quote", "supply", "price")  # beginnings of such inputs of a plan
+# The part of a scenario that asks again for a saved answer of each kind.
 PARTS = {"estimate": "training", "inference": "serving", "tco": "ownership", "mix": "mix"}
 
-
-Payload = Mapping[str, Any]
+_Payload = Mapping[str, Any]
 SUFFIXES = (".xlsx", ".html", ".pdf", ".md", ".json", ".txt")
-# list prices of one GPU by the month in which they were seen
+# What of a run bounds its speed; its layout comes from the answer.
+_OF_STEPS = ("model", "document_tokens", "method", "software", "software_year", "offload")
+# List prices of one GPU by the month in which they were seen.
 _HISTORY = """
     SELECT strftime(observed_on, '%Y-%m-01') AS month, median(usd_per_gpu_hour) AS usd_per_gpu_hour,
         min(usd_per_gpu_hour) AS low_usd_per_gpu_hour, max(usd_per_gpu_hour) AS high_usd_per_gpu_hour,
@@ -96,42 +98,33 @@ def report(
     with a saved answer that no longer matches its seal, and the report says so.
     """
     stated = {"status": status, "by": by, "date": date, "share_safe": share_safe, "accept_changed": accept_changed}
+    # a mapping at hand needs no name of a file, and its content is checked as a scenario's
     at_hand = isinstance(source, Mapping)
     arguments = arguments_of(report)
     values = read_list(arguments, stated if at_hand else {**stated, "source": source}, complete=not at_hand)
     scenario = source if isinstance(source, Mapping) else values["source"]
-    payload = (_shared if values["share_safe"] else _answered)(scenario, values["accept_changed"])
-    called = "the answer" if isinstance(scenario, Mapping) else scenario
-    return ReportResult(issued(payload, values["status"], values["by"], values["date"]), name=called)
+    share_safe, name = values["share_safe"], "the answer" if isinstance(scenario, Mapping) else scenario
+    if isinstance(scenario, Mapping):
+        payload = _in_public(scenario) if share_safe else _answer(make_scenario(scenario))
+    elif not scenario.lower().endswith(".json"):
+        payload = _in_public(read_toml(scenario)) if share_safe else _answer(read_scenario(scenario))
+    else:
+        payload = read_answer(scenario, values["accept_changed"])
+        if share_safe:
+            with reading(scenario):
+                request = asked_anew(payload)
+            payload = with_change_warnings(_in_public(request), payload)
+    return ReportResult(issued(payload, values["status"], values["by"], values["date"]), name=name)
 
 
-def _answered(source: str | Mapping[str, Any], accept_changed: bool) -> Mapping[str, Any]:
-    if isinstance(source, Mapping):
-        return _answer(make_scenario(source))
-    if source.lower().endswith(".json"):
-        return read_answer(source, accept_changed)
-    return _answer(read_scenario(source))
-
-
-def _shared(source: str | Mapping[str, Any], accept_changed: bool) -> Mapping[str, Any]:
+def _in_public(content: Mapping[str, Any]) -> Mapping[str, Any]:
     """Ask without anything private, and say what was left out."""
-    if isinstance(source, Mapping):
-        return _asked_in_public(source)
-    if not source.lower().endswith(".json"):
-        return _asked_in_public(read_toml(source))
-    saved = read_answer(source, accept_changed)
-    with reading(source):
-        request = asked_anew(saved)
-    return with_change_warnings(_asked_in_public(request), saved)
-
-
-def _asked_in_public(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    left: list[str] = []
+    left_out: list[str] = []
     with without_book():
         catalog = shared_catalog()
         sellers = catalog.offer_values("provider")
-        public = shareable(content, left, lambda name: catalog.alias("provider", name).lower() in sellers)
-        without = ", ".join(["the price book of one's own", *left])
+        public = shareable(content, left_out, lambda name: catalog.alias("provider", name).lower() in sellers)
+        without = ", ".join(["the price book of one's own", *left_out])
         try:
             answer = _answer(make_scenario(public))
         except GpuCostError as error:
@@ -143,7 +136,10 @@ def _asked_in_public(content: Mapping[str, Any]) -> Mapping[str, Any]:
 def _answer(scenario: Scenario) -> Answer:
     answers: list[tuple[ScenarioQuestion, dict[str, Any]]] = []
     for part in scenario.parts:
-        answers.append((part, _ask(part, {earlier.name: payload for earlier, payload in answers})))
+        # a comparison or an invoice may name parts before it: it gets their answers
+        before = {earlier.name: payload for earlier, payload in answers}
+        payload = asked_part(part.naming(before, part.arguments))
+        answers.append((part, _with_background(payload) if part.kind == "training" else payload))
     first = answers[0][1]
     sources: dict[str, Any] = {}
     for _, payload in answers:
@@ -163,12 +159,6 @@ def _answer(scenario: Scenario) -> Answer:
     }
 
 
-def _ask(part: ScenarioQuestion, before: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer one part; what it names of the parts before it is their answers."""
-    payload = asked_part(part.naming(before, part.arguments))
-    return _with_background(payload) if part.kind == "training" else payload
-
-
 def asked_part(part: ScenarioQuestion) -> dict[str, Any]:
     """Answer one part; an error says which part it is about."""
     try:
@@ -179,7 +169,7 @@ def asked_part(part: ScenarioQuestion) -> dict[str, Any]:
     return dict(result.payload)
 
 
-def issued(payload: Payload, status: str | None, by: str | None, on: str | None) -> dict[str, Any]:
+def issued(payload: _Payload, status: str | None, by: str | None, on: str | None) -> dict[str, Any]:
     """Return an answer with its stamp, which names the seal of the answer without it; an older stamp gives way."""
     from gpucost.render.json import dumps
 
@@ -190,50 +180,51 @@ def issued(payload: Payload, status: str | None, by: str | None, on: str | None)
     return {**unstamped, "issued": {**stamp, "sha256": seal_of(dumps(unstamped))}}
 
 
-def shareable(content: Payload, say: list[str], sells: Callable[[str], bool], where: str = "") -> dict[str, Any]:
-    """Return what was asked, without private prices, sellers and files; `say` gets what was left out."""
+def shareable(content: _Payload, left_out: list[str], sells: Callable[[str], bool], where: str = "") -> dict[str, Any]:
+    """Return what was asked, without private prices, sellers and files; `left_out` gets their names.
+
+    At the top `where` is empty; below it says in which part or plan.
+    """
     shared: dict[str, Any] = {}
     seller = content.get("provider")
-    public = not isinstance(seller, (str, list)) or all(map(sells, listed(seller)))
+    is_public = not isinstance(seller, (str, list)) or all(map(sells, listed(seller)))
     for key, value in content.items():
         if (
-            key in PRIVATE
+            key in _PRIVATE
             or (not where and key in ("invoice", "commitment"))
-            or (where and key.startswith(PRIVATE_INPUTS))
-            or (key in SELLER and not public)
+            or (where and key.startswith(_PRIVATE_INPUTS))
+            or (key in _SELLER and not is_public)
         ):
-            say.append(f"{where}{key}")
+            left_out.append(f"{where}{key}")
         elif isinstance(value, Mapping):
-            shared[key] = shareable(value, say, sells, f"{where}{key}.")
+            shared[key] = shareable(value, left_out, sells, f"{where}{key}.")
         elif isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
             shared[key] = [
-                shareable(item, say, sells, f"{where}{key}[{number}].") for number, item in enumerate(value, 1)
+                shareable(item, left_out, sells, f"{where}{key}[{number}].") for number, item in enumerate(value, 1)
             ]
-        elif isinstance(value, str) and value.lower().endswith((".toml", ".csv", ".json", ".xlsx")):
-            say.append(f"{where}{key}")
+        elif isinstance(value, str) and value.lower().endswith((".toml", ".csv", ".json", ".xlsx")):  # a file
+            left_out.append(f"{where}{key}")
         else:
             shared[key] = value
     return shared
 
 
-def asked_anew(payload: Payload) -> dict[str, Any]:
+def asked_anew(payload: _Payload) -> dict[str, Any]:
     """Return the request of a saved answer as a scenario, so that it can be asked without private facts."""
     kind = str(payload["kind"])
     if kind == "scenario":
         return dict(payload["request"])
     if kind not in PARTS:
         raise UsageError(f"a saved {kind} cannot be made safe to share; these can: {', '.join(PARTS)}.")
-    taken = {item.field or item.name: item.name for item in QUESTIONS[kind].arguments if not item.library_only}
-    usual = {name for name in taken if payload["request"].get(f"{name.rpartition('_')[0]}_given") is False}
-    stated = {key: value for key, value in payload["request"].items() if value is not None and key not in usual}
+    names = {item.field or item.name: item.name for item in QUESTIONS[kind].arguments if not item.library_only}
+    # what the answer filled in (`ttft_given` is False) is left out, so that the default of today counts
+    filled_in = {name for name in names if payload["request"].get(f"{name.rpartition('_')[0]}_given") is False}
+    stated = {key: value for key, value in payload["request"].items() if value is not None and key not in filled_in}
     # who lifted a limit that is assumed otherwise, or was answered before any was, had none
     unlimited = ("ttft_ms", "tpot_ms") if kind == "inference" else ()
-    stated |= {key: "none" for key in unlimited if key not in usual and payload["request"].get(key) is None}
-    request = {taken.get(key, key): value for key, value in stated.items() if key in taken or key in taken.values()}
+    stated |= {key: "none" for key in unlimited if key not in filled_in and payload["request"].get(key) is None}
+    request = {names.get(key, key): value for key, value in stated.items() if key in names or key in names.values()}
     return {"name": kind.capitalize(), "as_of": payload["as_of"], PARTS[kind]: [{"name": kind.capitalize(), **request}]}
-
-
-_OF_STEPS = ("model", "document_tokens", "method", "software", "software_year", "offload")
 
 
 def _with_background(payload: dict[str, Any]) -> dict[str, Any]:

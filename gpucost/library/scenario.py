@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpucost.answers.common import as_json
-from gpucost.arguments import Argument, flag_of, giving_way, known, read
+from gpucost.arguments import Argument, Question, flag_of, giving_way, known, read
 from gpucost.arguments import kinds as k
 from gpucost.arguments import vocabulary as v
 from gpucost.arguments.files import files_beside, kinds_of
@@ -23,7 +23,7 @@ from gpucost.units import as_toml
 NAME = Argument("name", k.named(), "What the report calls this part.", required=True)
 
 
-class PartKind(Struct, frozen=True):
+class _PartKind(Struct, frozen=True):
     """A kind of part that a file may have."""
 
     question: str
@@ -33,36 +33,38 @@ class PartKind(Struct, frozen=True):
     shown: tuple[str, ...] = ()  # what an example says
 
 
+# In the order in which a report shows them: a comparison or an invoice may name any part before it.
 KINDS = {
-    "training": PartKind(
+    "training": _PartKind(
         "estimate",
         "Training runs: what they cost, on every offer.",
         "Pretrain 8B",
         shown=("model", "tokens", "gpu", "option", "deadline"),
     ),
-    "serving": PartKind(
+    "serving": _PartKind(
         "inference",
         "Serving: cost per million tokens, and self-host against API.",
         "Chat assistant",
         shown=("model", "prompt_tokens", "output_tokens", "requests_per_s", "gpu"),
     ),
-    "ownership": PartKind(
+    "ownership": _PartKind(
         "tco",
         "Rent or buy: cash flows, NPV and break-even.",
         "64 H100",
         needed=("gpu", "gpus"),
         shown=("gpu", "gpus", "utilisation", "years", "wacc"),
     ),
-    "mix": PartKind("mix", "The cheapest mix of owned, reserved and rented capacity for a demand curve.", "Capacity"),
-    "comparison": PartKind(
+    "mix": _PartKind("mix", "The cheapest mix of owned, reserved and rented capacity for a demand curve.", "Capacity"),
+    "comparison": _PartKind(
         "compare",
         "Why two parts differ, by their names or files; or models on accelerators side by side.",
         "Why",
     ),
-    "commitment": PartKind("commit", "How much to commit for a history of use; ladder and expiry.", "Commitments"),
-    "invoice": PartKind("reconcile", "An invoice against a part of this file, a saved answer or a plan.", "November"),
+    "commitment": _PartKind("commit", "How much to commit for a history of use; ladder and expiry.", "Commitments"),
+    "invoice": _PartKind("reconcile", "An invoice against a part of this file, a saved answer or a plan.", "November"),
 }
 ASKS = {kind: part.question for kind, part in KINDS.items()}
+# What stands above all parts, and what holds for the offers of each.
 TOP = (
     Argument("name", k.named(), "Title of the report.", example="Plan for the next year"),
     Argument("description", k.named(), "What the reader should know first.", example="Budget for the board."),
@@ -98,9 +100,9 @@ class ScenarioQuestion(Struct, frozen=True):
         """Return this part with what stands for each part that it names; a comparison and an invoice may name some."""
         if self.kind not in ("comparison", "invoice"):
             return self
-        names = ((key, stated.get(key)) for key in ("first", "second", "estimate"))
-        named = {key: parts[name] for key, name in names if isinstance(name, str) and name in parts}
-        return replace(self, arguments={**self.arguments, **named})
+        stated_names = {key: stated.get(key) for key in ("first", "second", "estimate")}
+        arguments = {key: parts[name] for key, name in stated_names.items() if isinstance(name, str) and name in parts}
+        return replace(self, arguments={**self.arguments, **arguments})
 
 
 class Scenario(Struct, frozen=True):
@@ -123,16 +125,17 @@ def read_scenario(path: str | Path) -> Scenario:
 
 def make_scenario(content: Mapping[str, Any], where: str = "scenario", folder: Path | None = None) -> Scenario:
     """Check a scenario's content, every value of it; files that it names are looked for in `folder`."""
-    plain = as_json(content)
+    plain = as_json(content)  # dates of TOML become texts, as a saved request has them
     try:
-        parts_made = _parts(plain, folder)
-    except UsageError as error:
+        parts_read = _parts(plain, folder)
+    except UsageError as error:  # it says the key; here it learns of which file
         raise UsageError(f"{where}: {error}") from None
     name, text = str(plain.get("name") or "Scenario"), str(plain.get("description") or "")
-    return Scenario(name, text, tuple(parts_made), plain)
+    return Scenario(name, text, tuple(parts_read), plain)
 
 
 def _parts(plain: Mapping[str, Any], folder: Path | None) -> list[ScenarioQuestion]:
+    # every key above the parts, and every value there
     _refuse_unknown("", plain, [*(item.name for item in TOP), *ASKS, "supply"])
     _values("", {name: plain[name] for name in plain if name not in (*ASKS, "supply")}, TOP)
     supply = plain.get("supply", {})
@@ -146,10 +149,22 @@ def _parts(plain: Mapping[str, Any], folder: Path | None) -> list[ScenarioQuesti
         entries = plain.get(kind, [])
         if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
             raise UsageError(f"{kind}: write [[{kind}]], once for each part.")
+        question, argument_names = QUESTIONS[ASKS[kind]], [item.name for item in arguments]
         for number, entry in enumerate(entries, 1):
-            names = {item.name for item in arguments} if "first" not in entry else ()
-            shared = {key: value for key, value in supply.items() if key in names}
-            part = _part(kind, f"{kind}[{number}]", {**dated, **shared}, entry, folder)
+            where = f"{kind}[{number}]"
+            _refuse_unknown(where, entry, argument_names)
+            # the filters of the supply hold for a part whose question takes them; two answers that are compared hold
+            # their own prices
+            takes_supply = "first" not in entry
+            shared = {**dated, **{key: supply[key] for key in supply if takes_supply and key in argument_names}}
+            stated = known(question, {key: value for key, value in entry.items() if key != "name"})
+            for item in arguments:
+                is_needed = item.required or item.name in KINDS[kind].needed
+                if is_needed and {**shared, **stated, **entry}.get(item.name) is None:
+                    raise UsageError(f"{where}.{item.name}: this key is required. {item.help}")
+            name = _values(where, {"name": entry["name"]}, arguments)["name"]
+            part = ScenarioQuestion(kind, name, _checked(question, where, shared, stated, folder))
+            # names of earlier parts stand for them, where files would be meant otherwise
             parts_read.append(part.naming({earlier.name: earlier.name for earlier in parts_read}, entry))
     if not parts_read:
         raise UsageError(f"nothing to answer. Add a part: {', '.join(f'[[{kind}]]' for kind in ASKS)}.")
@@ -158,34 +173,25 @@ def _parts(plain: Mapping[str, Any], folder: Path | None) -> list[ScenarioQuesti
     return parts_read
 
 
-def _part(
-    kind: str, where: str, shared: Mapping[str, Any], entry: Mapping[str, Any], folder: Path | None
-) -> ScenarioQuestion:
-    """Check one part; every value is read as the question reads it, and refused in the same sentence."""
-    question, arguments = QUESTIONS[ASKS[kind]], parts()[kind]
-    _refuse_unknown(where, entry, [item.name for item in arguments])
-    stated = known(question, {key: value for key, value in entry.items() if key != "name"})
-    for item in arguments:
-        needed = item.required or item.name in KINDS[kind].needed
-        if needed and {**shared, **stated, **entry}.get(item.name) is None:
-            raise UsageError(f"{where}.{item.name}: this key is required. {item.help}")
-    name = _values(where, {"name": entry["name"]}, arguments)["name"]
+def _checked(
+    question: Question, where: str, shared: Mapping[str, Any], stated: Mapping[str, Any], folder: Path | None
+) -> dict[str, Any]:
+    """Return the arguments of a part, each value read as its question reads it and refused in the same sentence."""
+
+    def checked(arguments: dict[str, Any]) -> dict[str, Any]:
+        read(question, **arguments)
+        return arguments  # as they were written: the question reads them again
+
     try:
-        arguments_read = giving_way(
-            lambda arguments_tried: (read(question, **arguments_tried), arguments_tried)[1],
-            {**shared, **stated},
-            lambda name: name not in stated,
-        )
+        # what all parts share gives way where a part says otherwise
+        arguments = giving_way(checked, {**shared, **stated}, lambda name: name not in stated)
     except UsageError as error:
-        raise UsageError(f"{where}.{_key_of(str(error), stated)}{error}") from None
-    if folder is not None:
-        arguments_read = files_beside(arguments_read, folder, kinds_of(question.arguments), kinds_of_every_question())
-    return ScenarioQuestion(kind, name, arguments_read)
-
-
-def _key_of(sentence: str, stated: Mapping[str, Any]) -> str:
-    """Return the key that a sentence about an option speaks of, before the sentence itself."""
-    return next((f"{name}: " for name in stated if sentence.startswith(f"{flag_of(name)}:")), "")
+        # a sentence about an option begins with it; here it begins with the key of the file
+        key = next((f"{name}: " for name in stated if f"{error}".startswith(f"{flag_of(name)}:")), "")
+        raise UsageError(f"{where}.{key}{error}") from None
+    if folder is None:
+        return arguments
+    return files_beside(arguments, folder, kinds_of(question.arguments), kinds_of_every_question())
 
 
 def _refuse_unknown(where: str, entry: Mapping[str, Any], names: Sequence[str]) -> None:
@@ -214,21 +220,19 @@ def json_schema() -> dict[str, Any]:
 
 
 def _object(arguments: Sequence[Argument], needed: Sequence[str] = ()) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    for item in arguments:
+        types = list(item.kind.json)
+        schema: dict[str, Any] = {"type": types[0] if len(types) == 1 else types, "description": item.help}
+        if item.kind.choices and not item.kind.open:
+            schema["enum"] = list(item.kind.choices)
+        if item.default is not None:
+            schema["default"] = item.default
+        if item.example is not None:
+            schema["examples"] = [item.example]
+        properties[item.name] = schema
     required = [item.name for item in arguments if item.required or item.name in needed]
-    properties = {item.name: _property(item) for item in arguments}
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
-def _property(item: Argument) -> dict[str, Any]:
-    types = list(item.kind.json)
-    schema: dict[str, Any] = {"type": types[0] if len(types) == 1 else types, "description": item.help}
-    if item.kind.choices and not item.kind.open:
-        schema["enum"] = list(item.kind.choices)
-    if item.default is not None:
-        schema["default"] = item.default
-    if item.example is not None:
-        schema["examples"] = [item.example]
-    return schema
 
 
 def example() -> str:
@@ -244,16 +248,17 @@ def example() -> str:
     lines += [line for item in SUPPLY for line in _key(item, False)]
     for kind, arguments in parts().items():
         keys = KINDS[kind].shown
+        # a part without keys that an example says stands whole in comments
         lines += ["", f"# {KINDS[kind].title} Repeat the block for more.", f"{'' if keys else '# '}[[{kind}]]"]
-        named = (arguments[0]._replace(example=KINDS[kind].example), *arguments[1:])
-        lines += [line for item in named for line in _key(item, bool(keys) and item.name in ("name", *keys))]
+        arguments = (arguments[0]._replace(example=KINDS[kind].example), *arguments[1:])
+        lines += [line for item in arguments for line in _key(item, bool(keys) and item.name in ("name", *keys))]
     return "\n".join(lines) + "\n"
 
 
-def _key(item: Argument, set_: bool) -> list[str]:
+def _key(item: Argument, is_set: bool) -> list[str]:
     value = item.example if item.example is not None else item.default
-    if value is None and (item.kind is k.FLAG or item.kind.choices):  # what nobody says is open
+    if value is None and (item.kind is k.FLAG or item.kind.choices):  # then any value shows the form
         value = item.kind.choices[0] if item.kind.choices else True
     meaning = item.help + (f" One of {', '.join(item.kind.choices)}." if item.kind.choices else "")
     text = f"{item.name} = {as_toml('' if value is None else value)}"
-    return [f"{'' if set_ else '# '}{text:<40}  # {meaning}"]
+    return [f"{'' if is_set else '# '}{text:<40}  # {meaning}"]

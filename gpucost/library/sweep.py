@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from gpucost.sweeping.chunks import SweepPlan
     from gpucost.sweeping.grid import SweepGrid
 
-_JOINED = (".parquet", ".csv")  # files that hold any number of rows
-_WORKS_TOLD = 4  # whose cheapest case the first sentence names
+_MOST_WORKS_NAMED = 4  # of whose cheapest cases the first sentence has room
 _IN_MEMORY = 2_000_000  # cases that a result may hold without a folder of its own
+_VALUES_NAMED = 20  # of an axis in the request: an answer is no table of cases
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -42,7 +42,7 @@ class SweepResult(Result):
 
     def to_frame(self, *, all: bool = True) -> "pandas.DataFrame":
         """Return every case as a row; words are categories."""
-        return _frame(self.files) if self.frame is None else self.frame
+        return _frame(self.files) if self.frame is None else self.frame  # files are read anew: they may be large
 
 
 def sweep(
@@ -76,13 +76,19 @@ def sweep(
         told: Hears of cases done and in all, as they are.
         arguments: Those of the question; a list or a range is an axis, and every combination a case.
     """
-    from gpucost.arguments.kinds import whole
+    from gpucost.arguments.kinds import FILE, whole
     from gpucost.catalog.shared import shared_catalog
     from gpucost.sweeping import chunks
-    from gpucost.sweeping.chunks import ROWS_KEPT, SweepPlan, answer, cases_of_chunk
     from gpucost.sweeping.work import versions_of
 
-    workers, scheduler, into = _read(workers, scheduler, executor, into, told)
+    # what says where a sweep is worked out and kept
+    executor_call = None if executor is None else getattr(executor, "submit", "nothing to submit to")
+    for name, value in {"told": told, "executor": executor_call}.items():
+        if value is not None and not callable(value):
+            raise UsageError(f"{name}: found {shown(value)}, which cannot be called.")
+    scheduler = None if scheduler is None else FILE.read(scheduler, "--scheduler")
+    into = None if into is None else FILE.read(into, "--into")
+    workers = whole().read(workers, "--workers")
     planned = grid_asked(question, cases, grid, arguments)
     if into is None and planned.count > _IN_MEMORY:
         raise UsageError(
@@ -92,7 +98,8 @@ def sweep(
     if shared and into is None:
         raise UsageError("--shared needs --into: the folder that all workers reach.")
     here = scheduler is None and executor is None  # processes of this machine reach its folders
-    best = whole(highest=ROWS_KEPT).read(best, "--best")
+    best = whole(highest=chunks.ROWS_KEPT).read(best, "--best")
+    # the first day of an axis of days: which facts there are then decides whether a folder's chunks are still good
     days = [planned.values[name][0] if name in planned.values else None for name in ("as_of", "known_as_of")]
     done = 0
 
@@ -104,26 +111,14 @@ def sweep(
 
     with SpareFolder() as spare:
         folder = Path(into or spare).absolute()
-        plan = SweepPlan(planned, versions_of(shared_catalog(*days)), folder, cases_of_chunk(planned), shared or here)
+        versions, cases_of_chunk = versions_of(shared_catalog(*days)), chunks.cases_of_chunk(planned)
+        plan = chunks.SweepPlan(planned, versions, folder, cases_of_chunk, shared or here)
         with chunks.mapper_of(workers, scheduler, executor) as mapper:
-            files = answer(plan, mapper, heard)
-        return _result(plan, files, into is not None, best)
-
-
-def _read(workers: Any, scheduler: Any, executor: Any, into: Any, progress: Any) -> tuple[int, str | None, str | None]:
-    """Read what says where a sweep is worked out and kept."""
-    from gpucost.arguments.kinds import FILE, whole
-
-    called = {
-        "told": progress,
-        "executor": None if executor is None else getattr(executor, "submit", "nothing to submit to"),
-    }
-    for name, value in called.items():
-        if value is not None and not callable(value):
-            raise UsageError(f"{name}: found {shown(value)}, which cannot be called.")
-    places = {"--scheduler": scheduler, "--into": into}
-    address, folder = (None if value is None else FILE.read(value, label) for label, value in places.items())
-    return whole().read(workers, "--workers"), address, folder
+            files = chunks.answer(plan, mapper, heard)
+        payload = _payload(plan, files, best)
+        if into is not None:
+            return SweepResult(payload, files=tuple(files))
+        return SweepResult(payload, frame=_frame(files))  # read now: the spare folder goes
 
 
 def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str, Any]) -> "SweepGrid":
@@ -135,11 +130,6 @@ def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str,
     if grid is not None:
         stated = {**grid_of(FILE.read(grid, "--grid")), **stated}
     return combinations(question, stated) if cases is None else listed(question, cases_of(cases), stated)
-
-
-def _result(plan: "SweepPlan", files: list[Path], keeps_files: bool, best: int) -> SweepResult:
-    payload = _payload(plan, files, best)
-    return SweepResult(payload, files=tuple(files)) if keeps_files else SweepResult(payload, frame=_frame(files))
 
 
 def _frame(files: Sequence[Path]) -> "pandas.DataFrame":
@@ -165,25 +155,27 @@ def _payload(plan: "SweepPlan", files: list[Path], best: int) -> "Sweep":
     answered = int(summary.rows("select count(*) as cases from cases where reason is null")[0]["cases"])
     axes = {name: len(values) for name, values in grid.values.items()}
     front, works = summary.front(grid.count, axes), summary.works(axes)
+    # cases of different work (another model, other tokens) do not compete: each work has a best of its own
     kinds_of_work = prod(axes[name.removeprefix("asked_")] for name in works)
     leading = summary.best_of_each(works, best, axes)
+    cheapest = next(iter(leading), None)
     return {
         "kind": "sweep",
         "gpucost_version": __version__,
         "schema_version": SCHEMA_VERSION,
         "request": {
             "question": grid.question,
-            **{name: values[:20] for name, values in grid.values.items()},
+            **{name: values[:_VALUES_NAMED] for name, values in grid.values.items()},
             **({"best": best} if best != 1 else {}),
         },
         "as_of": plan.versions["as_of"],
         "catalog_version": plan.versions["catalog"],
-        "lead": _lead(grid, answered, next(iter(leading), None), _firsts(leading, works), kinds_of_work),
+        "lead": _lead(grid, answered, cheapest, leading, works, kinds_of_work),
         "question": grid.question,
         "axes": axes,
         "cases": grid.count,
         "answered": answered,
-        "best": next(iter(leading), None) if kinds_of_work == 1 else None,
+        "best": cheapest if kinds_of_work == 1 else None,
         "best_of_each": leading,
         "front": front,
         "heat": summary.heat(axes),
@@ -195,27 +187,33 @@ def _payload(plan: "SweepPlan", files: list[Path], best: int) -> "Sweep":
     }
 
 
-def _firsts(leading: Sequence[Mapping[str, Any]], works: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """Return the cheapest case of each work by what is asked of it; nothing where there is one work, or many."""
-    firsts: dict[str, Mapping[str, Any]] = {}
-    for row in leading:
-        texts = (format_count(row[name]) if isinstance(row[name], float) else str(row[name]) for name in works)
-        firsts.setdefault(", ".join(texts), row)
-    return firsts if 1 < len(firsts) <= _WORKS_TOLD else {}
-
-
-def _lead(grid: "SweepGrid", answered: int, best: Any, firsts: Mapping[str, Mapping[str, Any]], works: int) -> str:
+def _lead(
+    grid: "SweepGrid",
+    answered: int,
+    best: Any,
+    leading: Sequence[Mapping[str, Any]],
+    works: Sequence[str],
+    kinds_of_work: int,
+) -> str:
     moving = () if grid.listed is not None else grid.moving
     counts = ", ".join(f"{name.replace('_', ' ')}: {len(grid.values[name])}" for name in moving)
     sentence = f"{counted(grid.count, 'case')}{f' ({counts})' if counts else ''}, {answered:,} with an answer."
     if best is None:
         return f"{sentence} None has an answer; see the reasons."
-    if grid.question == "estimate" and firsts:
-        clusters = {work: f"{row['gpus']:,.0f} × {row['gpu']}" for work, row in firsts.items()}
-        told = (f"{work} {row['cost_usd']:,.0f} USD on {clusters[work]}" for work, row in firsts.items())
-        return f"{sentence} Cheapest: {'; '.join(told)}."
-    if works > 1:
-        return f"{sentence} They do {works:,} kinds of work: the cheapest of each stands in the front of its own."
+    # the cheapest case of each work, by what is asked of it
+    firsts: dict[str, Mapping[str, Any]] = {}
+    for row in leading:
+        texts = (format_count(row[name]) if isinstance(row[name], float) else str(row[name]) for name in works)
+        firsts.setdefault(", ".join(texts), row)
+    if grid.question == "estimate" and 1 < len(firsts) <= _MOST_WORKS_NAMED:
+        cheapest = (
+            f"{work} {row['cost_usd']:,.0f} USD on {row['gpus']:,.0f} × {row['gpu']}" for work, row in firsts.items()
+        )
+        return f"{sentence} Cheapest: {'; '.join(cheapest)}."
+    if kinds_of_work > 1:
+        return (
+            f"{sentence} They do {kinds_of_work:,} kinds of work: the cheapest of each stands in the front of its own."
+        )
     if grid.question in ("estimate", "inference"):
         option = OPTIONS[best["option"]].label
         where = f"{best['gpus']:,.0f} × {best['gpu']} at {best['provider']}, {option}"

@@ -5,7 +5,7 @@ import pytest
 import gpucost
 from gpucost.answers.saved import checked
 from gpucost.errors import NothingFitsError, UsageError
-from gpucost.library.choose import assign, judged, pool_of
+from gpucost.library.choose import assign, by_budget, pool_of
 from gpucost.market.facts import market_of
 from gpucost.market.terms import LISTED_DAYS
 
@@ -102,7 +102,7 @@ def test_what_a_budget_reaches_comes_first(catalog, budget):
 def test_a_budget_reaches_renting_buying_both_or_neither():
     rows = [candidate("w", name, 1, *costs) for name, costs in
             {"both": (5, 10), "rent": (5, 50), "buy": (None, 10), "neither": (50, 50)}.items()]  # fmt: skip
-    assert {row["gpu"]: row["within"] for row in judged(rows, 10)} == {
+    assert {row["gpu"]: row["within"] for row in by_budget(rows, 10)} == {
         "both": "rent or buy", "rent": "rent", "buy": "buy", "neither": "neither",
     }  # fmt: skip
 
