@@ -22,10 +22,11 @@ import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
-ASKED = Path(__file__).parent / "asked"
+ASKED = Path(__file__).resolve().parent / "asked"
 DAY = "2026-11-20"
 WIDTH = "120"
-IMPORTED = (  # once, before the processes part; what has gone is passed over
+# Imported once, before the processes part, so that no question pays for it; a module that has gone is passed over.
+_IMPORTED = (
     *(
         "altair",
         "pandas",
@@ -39,8 +40,8 @@ IMPORTED = (  # once, before the processes part; what has gone is passed over
     *(f"gpucost.ask.{question}" for question in ("estimate", "inference", "tco", "fit", "speed", "audit", "invoices")),
     *(f"gpucost.cli.{module}" for module in ("question", "lists", "prices", "saved", "sql", "sweep", "validate")),
 )
-VERSION = re.compile(r"\d{4}-\d\d-\d\d\+[0-9a-f]{12}")  # of the catalog: any row of any table changes it
-MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")  # when a workbook was written
+_VERSION = re.compile(r"\d{4}-\d\d-\d\d\+[0-9a-f]{12}")  # of the catalog: any row of any table changes it
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")  # when a workbook was written
 
 
 class Question(NamedTuple):
@@ -52,8 +53,8 @@ class Question(NamedTuple):
     @property
     def output(self) -> str | None:
         """The file that it writes, relative to the folder in which it is asked."""
-        named = [word for flag, word in zip(self.arguments, self.arguments[1:], strict=False) if flag == "-o"]
-        return named[0] if named else None
+        outputs = [word for flag, word in zip(self.arguments, self.arguments[1:], strict=False) if flag == "-o"]
+        return outputs[0] if outputs else None
 
 
 def questions() -> list[list[Question]]:
@@ -64,6 +65,7 @@ def questions() -> list[list[Question]]:
             stages.append([])
         elif line and not line.startswith("#"):
             name, _, arguments = line.partition(": ")
+            # a day for each question that answers by prices: newer ones must not look like a difference of code
             stages[-1].append(Question(name, shlex.split(arguments.replace(" @", f" --as-of {DAY}"))))
     return stages
 
@@ -71,7 +73,7 @@ def questions() -> list[list[Question]]:
 def ask(stages: list[list[Question]], folder: Path, answers: Path, workers: int = 2) -> None:
     """Ask every question in a process of its own, forked from one that has everything imported."""
     environment(folder)
-    for module in IMPORTED:
+    for module in _IMPORTED:
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
     for stage in stages:
@@ -80,7 +82,7 @@ def ask(stages: list[list[Question]], folder: Path, answers: Path, workers: int 
             if len(running) == workers:
                 finish(running, folder, answers)
             if not (process := os.fork()):
-                answer(question, folder)
+                answer(question, folder)  # does not return: the program ends its process
             running[process] = question
         while running:
             finish(running, folder, answers)
@@ -90,9 +92,11 @@ def environment(folder: Path) -> None:
     """Set what answers depend on beside their arguments."""
     for name in [name for name in os.environ if name.startswith("GPUCOST_")]:
         del os.environ[name]
+    # an empty home: no settings, price book or store of whoever runs this
     homes = {
         name: str(folder / name.lower()) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
     }
+    # one thread: the order of a sum over several would change the last digits
     os.environ.update(homes, COLUMNS=WIDTH, NO_COLOR="1", TZ="UTC", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     time.tzset()
     os.chdir(folder)
@@ -100,6 +104,7 @@ def environment(folder: Path) -> None:
 
 def answer(question: Question, folder: Path) -> None:
     """Answer in this process, with its streams in files, and end it."""
+    # the descriptors, not Python's streams alone: libraries in C write past those
     for number, stream in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(folder / f"{question.name}.{stream}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -121,7 +126,9 @@ def finish(running: dict[int, Question], folder: Path, answers: Path) -> None:
     if question.output:
         path = folder / question.output
         parts.append(f"--- {question.output}\n{shown(path.read_bytes()) if path.is_file() else 'not written'}\n")
-    text = MOMENT.sub("NOW", VERSION.sub("CATALOG", "".join(parts).replace(str(folder), "FOLDER")))
+    # where the checkout and the scratch folder lie is no part of an answer
+    text = "".join(parts).replace(str(folder), "FOLDER").replace(str(ASKED.parents[1]), "CHECKOUT")
+    text = _MOMENT.sub("NOW", _VERSION.sub("CATALOG", text))
     (answers / f"{question.name}.txt").write_text(text, "utf-8")
 
 
@@ -135,7 +142,7 @@ def shown(content: bytes) -> str:
 
         return "\n".join(page.extract_text() for page in PdfReader(io.BytesIO(content)).pages)
     if content.startswith(b"<?xml"):
-        return content.decode("utf-8").replace("><", ">\n<")
+        return content.decode("utf-8").replace("><", ">\n<")  # sheets of a workbook are one line else
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
@@ -152,10 +159,12 @@ def compare(before: Path, after: Path, lines: int) -> list[str]:
         )
         if old != new:
             different.append(name.removesuffix(".txt"))
-            found = list(difflib.unified_diff(old.splitlines(), new.splitlines(), "before", "after", n=0, lineterm=""))
-            print(f"=== {different[-1]}", *(line[:400] for line in found[2 : 2 + lines]), sep="\n")
-            if len(found) > lines + 2:
-                print(f"({len(found) - lines - 2:,} more lines; --lines shows them)")
+            difference = list(
+                difflib.unified_diff(old.splitlines(), new.splitlines(), "before", "after", n=0, lineterm="")
+            )
+            print(f"=== {different[-1]}", *(line[:400] for line in difference[2 : 2 + lines]), sep="\n")
+            if len(difference) > lines + 2:
+                print(f"({len(difference) - lines - 2:,} more lines; --lines shows them)")
     print(f"{len(names) - len(different)} of {len(names)} answers are the same.", *different)
     return different
 
@@ -168,8 +177,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="Of these questions alone; those they read from are asked with them.")
     parser.add_argument("--lines", type=int, default=40, help="Most lines shown of a difference.")
     options = parser.parse_args()
-    kept = options.folder.resolve()
-    kept.mkdir(parents=True, exist_ok=True)
+    saved = options.folder.resolve()
+    saved.mkdir(parents=True, exist_ok=True)
     *first, then = questions()
     if options.names:
         then = [question for question in then if question.name in options.names]
@@ -178,17 +187,17 @@ def main() -> int:
         shutil.copytree(ASKED, folder)
         fresh.mkdir()
         began = time.monotonic()
-        ask([*first, then], folder, fresh if options.what == "compare" else kept)
+        ask([*first, then], folder, fresh if options.what == "compare" else saved)
         print(f"{sum(map(len, first)) + len(then)} questions in {time.monotonic() - began:.0f} s")
         if options.what == "save":
             return 0
-        before = kept
-        if options.names:
+        before = saved
+        if options.names:  # compared with these alone, or all others would count as gone
             before = Path(scratch, "before")
             before.mkdir()
             for path in fresh.glob("*.txt"):
-                if (kept / path.name).exists():
-                    shutil.copy(kept / path.name, before)
+                if (saved / path.name).exists():
+                    shutil.copy(saved / path.name, before)
         return 1 if compare(before, fresh, options.lines) else 0
 
 

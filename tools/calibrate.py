@@ -37,15 +37,16 @@ def serving_shipped(catalog: Catalog) -> Measurements:
     return serving.gather([*catalog.rows("serving_measurements"), *own], catalog)
 
 
-def fit_training(catalog: Catalog) -> Calibration:
+def _fit_training(catalog: Catalog) -> Calibration:
     """Fit training to the shipped measurements, with ranges for what users leave unsaid."""
     fitted = training_fit.calibrate(training_shipped(catalog), first_of(catalog, "training"))
     return training_fit.widen_for_the_unstated(published(catalog), catalog, fitted)
 
 
-BEFORE_SERVERS = ("3586665",)  # commits of the ledger whose model did not know a server as it comes
-
-BEFORE_LIBRARY_SCORES = ("4802c58",)  # and those that did not know attention as a library writes it out
+# Commits in models/ledger.csv whose faults were mended since: first predictions of theirs that a mended fault
+# explains do not count against today's ranges.
+_BEFORE_SERVERS = ("3586665",)  # did not know a server as it comes
+_BEFORE_LIBRARY_SCORES = ("4802c58",)  # did not know attention as a library writes it out
 
 
 def first_of(catalog: Catalog, kind: str) -> dict[str, float]:
@@ -56,11 +57,12 @@ def first_of(catalog: Catalog, kind: str) -> dict[str, float]:
     """
     rows = [row for row in catalog.rows("first_predictions") if row["kind"] == kind]
     gaps = {str(row["id"]): float(np.log(row["predicted"] / row["measured"])) for row in rows}
+    # the id of a first prediction is that of its row and the metric, with a space between
     if kind == "training":
-        mended = {line["source"] for line in catalog.rows("ledger") if line["commit"] in BEFORE_LIBRARY_SCORES}
-        judged = {str(row["id"]) for row in rows if row["source"] not in mended}
-        return {name.rpartition(" ")[0]: gap for name, gap in gaps.items() if name in judged}
-    early = {line["source"] for line in catalog.rows("ledger") if line["commit"] in BEFORE_SERVERS}
+        mended = {line["source"] for line in catalog.rows("ledger") if line["commit"] in _BEFORE_LIBRARY_SCORES}
+        valid = {str(row["id"]) for row in rows if row["source"] not in mended}
+        return {name.rpartition(" ")[0]: gap for name, gap in gaps.items() if name in valid}
+    early = {line["source"] for line in catalog.rows("ledger") if line["commit"] in _BEFORE_SERVERS}
     served = {row["id"] for row in catalog.rows("serving_measurements") if row["served_by"] == "default"}
     mistaken = {row["id"] for row in rows if row["source"] in early and row["id"].rpartition(" ")[0] in served}
     return {name: gap for name, gap in gaps.items() if name not in mistaken}
@@ -69,7 +71,7 @@ def first_of(catalog: Catalog, kind: str) -> dict[str, float]:
 def choose(catalog: Catalog, kind: str) -> list[dict[str, Any]]:
     """Return every term of a model: what it earns on sources outside its proposal, and whether it stays."""
     k = KINDS[kind]
-    shipped = {one.name.partition(".")[0] for one in k.scheme.parameters if one.fitted}
+    shipped = {parameter.name.partition(".")[0] for parameter in k.scheme.parameters if parameter.fitted}
     return [
         {
             "name": term.name,
@@ -78,6 +80,7 @@ def choose(catalog: Catalog, kind: str) -> list[dict[str, Any]]:
             "kept": term.kept,
             "fitted": term.name in shipped,
         }
+        # by what each parameter earns: what goes stands first
         for term in sorted(choice.choose(k.sources(k.shipped(catalog))), key=lambda term: term.gain / term.parameters)
     ]
 
@@ -93,7 +96,7 @@ class FitKind(Struct, frozen=True):
 
 
 KINDS = {
-    "training": FitKind(TRAINING, "gpucost-calibrate-training", training_shipped, fit_training, training_fit.sources),
+    "training": FitKind(TRAINING, "gpucost-calibrate-training", training_shipped, _fit_training, training_fit.sources),
     "serving": FitKind(
         SERVING,
         "gpucost-calibrate-serving",
@@ -104,18 +107,9 @@ KINDS = {
 }
 
 
-def fit_shipped(catalog: Catalog, kind: str) -> tuple[Calibration, list[dict[str, Any]]]:
-    """Fit parameters and ranges to the shipped measurements; return them and their table."""
-    k = KINDS[kind]
-    measured = k.shipped(catalog)
-    used = int(training.fit_rows(measured).sum()) if kind == "training" else len(measured.figures)
-    fitted = k.fit(catalog)
-    return fitted, table(k.scheme, fitted, used, k.source_id, k.scheme.defaults)
-
-
-def hold_out(catalog: Catalog, kind: str, by: str, core: bool = False) -> ValidationReport:
+def _hold_out(catalog: Catalog, kind: str, by: str, core: bool = False) -> ValidationReport:
     """Predict each group of the shipped measurements with a calibration fitted to the others."""
-    named: dict[str, Any] = {
+    head: dict[str, Any] = {
         "kind": "validation",
         "validated": kind,
         "method": f"each {by} predicted with a calibration fitted to the others",
@@ -123,15 +117,17 @@ def hold_out(catalog: Catalog, kind: str, by: str, core: bool = False) -> Valida
     if kind == "training":
         pool, known = training_shipped(catalog), training_calibration(catalog)
         items = training.with_ranges(pool, training_fit.leave_one_out(pool, by, pool, known.values), known)
+        # `core` narrows what is shown: the fit learns from every row, as the shipped one did
         items = [item for item, row in zip(items, pool.rows, strict=True) if row.core or not core]
         rows = pool.core() if core else pool
-        return training.report_payload(rows, items, baselines=fits.baselines(rows), **named)
+        return training.report_payload(rows, items, baselines=fits.baselines(rows), **head)
+    # published runs are predicted; the fits learn from this project's own steps too
     rows = serving.gather(catalog.rows("serving_measurements"), catalog)
     rows, known = rows.core() if core else rows, serving_calibration(catalog)
     logged = serving_fit.leave_one_out(rows, by, serving_shipped(catalog), known.values)
     traits = serving.traits_of(rows, rows.figures, printed(loads_of(rows.rows, known.values), known.values))
     items = rows.items(np.exp(logged), width_of(traits, known.ranges))
-    return serving.report_payload(rows, items, **named)
+    return serving.report_payload(rows, items, **head)
 
 
 GROUPINGS = {"training": training_fit.GROUPINGS, "serving": serving_fit.GROUPINGS}
@@ -144,28 +140,31 @@ def main() -> None:
     parser.add_argument("--by", default="source", help="What is held out: source, family, software, model or gpu.")
     parser.add_argument("--core", action="store_true", help="Only rows marked as well suited to validation.")
     parser.add_argument("-o", "--output", type=Path)
-    asked = parser.parse_args()
-    if asked.by not in GROUPINGS[asked.kind]:
-        parser.error(f"{asked.kind} holds out {', '.join(GROUPINGS[asked.kind])}, not {asked.by}.")
+    options = parser.parse_args()
+    if options.by not in GROUPINGS[options.kind]:
+        parser.error(f"{options.kind} holds out {', '.join(GROUPINGS[options.kind])}, not {options.by}.")
     catalog = open_catalog()
-    if asked.what == "fit":
-        text = as_csv(fit_shipped(catalog, asked.kind)[1])
-    elif asked.what == "choose":
-        terms = choose(catalog, asked.kind)
+    if options.what == "fit":
+        k = KINDS[options.kind]
+        measured = k.shipped(catalog)
+        # of training without doubtful rows and hours of whole runs, which no fit sees
+        used = int(training.fit_rows(measured).sum()) if options.kind == "training" else len(measured.figures)
+        text = as_csv(table(k.scheme, k.fit(catalog), used, k.source_id, k.scheme.defaults))
+    elif options.what == "choose":
         text = "".join(
             f"{term['name']:32} {term['parameters']:3} {100 * term['gain']:+.2f} % "
             f"{'stays' if term['kept'] else 'goes'}\n"
-            for term in terms
+            for term in choose(catalog, options.kind)
         )
     else:
         from gpucost.ask.result import Result
         from gpucost.calibration.measurements import answer
 
-        report = hold_out(catalog, asked.kind, asked.by, asked.core)
-        request = {"kind": asked.kind, "by": asked.by, "core": asked.core}
+        report = _hold_out(catalog, options.kind, options.by, options.core)
+        request = {"kind": options.kind, "by": options.by, "core": options.core}
         text = Result(answer(report, request, catalog.as_of, catalog.version)).to_text()
-    if asked.output:
-        asked.output.write_text(text, "utf-8")
+    if options.output:
+        options.output.write_text(text, "utf-8")
     else:
         sys.stdout.write(text)
 

@@ -10,22 +10,21 @@ some sources, to judge the choosing itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpucost.physics.calibration import STEP, FitProblem, Parameter, Values
 from gpucost.physics.columns import Flags, Floats, Integers
 
-PENALTY = 0.0003  # of the mean error's logarithm, by which each parameter must lessen it outside its proposal
-MOST_VOICE = 25  # rows of a source beyond which more of them add nothing to its say
-SPLITS, SEED = 6, 20261124
+_PENALTY = 0.0003  # of the mean error's logarithm, by which each parameter must lessen it outside its proposal
+_MOST_VOICE = 25  # rows of a source beyond which more of them add nothing to its say
+SPLITS, SEED = 6, 20261124  # halvings, and what draws them: another seed is another choice
 
 
-@dataclass(frozen=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """What is chosen from: observations by source, and how they are fitted and predicted."""
 
     parameters: Sequence[Parameter]
@@ -41,15 +40,14 @@ class Sources:
     @property
     def terms(self) -> dict[str, list[str]]:
         """The fitted parameters by term: all of one kind together."""
-        found: dict[str, list[str]] = {}
-        for one in self.parameters:
-            if one.fitted:
-                found.setdefault(one.name.partition(".")[0], []).append(one.name)
-        return found
+        terms: dict[str, list[str]] = {}
+        for parameter in self.parameters:
+            if parameter.fitted:
+                terms.setdefault(parameter.name.partition(".")[0], []).append(parameter.name)
+        return terms
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(Struct, frozen=True):
     """What a term earns on sources outside its proposal."""
 
     name: str
@@ -65,13 +63,13 @@ def halves(sources: Iterable[str], seed: int, splits: int = SPLITS) -> list[tupl
     [['a', 'b', 'c', 'd'], ['a', 'b', 'c', 'd']]
     """
     names, dice = sorted(set(sources)), np.random.default_rng(seed)
-    found = []
+    pairs = []
     for _ in range(splits):
         order = dice.permutation(len(names))
         first = {names[place] for place in order[::2]}
-        rest = set(names) - first
-        found += [(first, rest), (rest, first)]
-    return found
+        second = set(names) - first
+        pairs += [(first, second), (second, first)]
+    return pairs
 
 
 def error(residual: Floats, source: NDArray[Any]) -> float:
@@ -82,7 +80,7 @@ def error(residual: Floats, source: NDArray[Any]) -> float:
     """
     _, inverse, counts = np.unique(source, return_inverse=True, return_counts=True)
     each = np.bincount(inverse, np.abs(residual)) / counts
-    weight = np.sqrt(np.minimum(counts, MOST_VOICE))
+    weight = np.sqrt(np.minimum(counts, _MOST_VOICE))
     return float(np.sum(each * weight) / np.sum(weight))
 
 
@@ -93,29 +91,34 @@ def error_by_use(residual: Floats, source: NDArray[Any], use: NDArray[Any]) -> f
     >>> round(error_by_use(np.array([0.1, -0.1, 0.3]), source, use), 3)
     0.2
     """
-    return float(np.mean([error(residual[use == one], source[use == one]) for one in np.unique(use)]))
+    return float(np.mean([error(residual[use == kind], source[use == kind]) for kind in np.unique(use)]))
 
 
 def candidates(parameters: Sequence[Parameter]) -> list[Parameter]:
     """Return every parameter as one that may be fitted, those too that are constants at present."""
-    return [one._replace(fitted=True) for one in parameters]
+    return [parameter._replace(fitted=True) for parameter in parameters]
 
 
 def pinned(parameters: Sequence[Parameter], names: Iterable[str]) -> list[Parameter]:
-    """Return the parameters with some of them held at what was believed of them."""
-    held = set(names)
-    return [one._replace(fitted=one.fitted and one.name not in held) for one in parameters]
+    """Return the parameters with some of them held at their priors."""
+    fixed = set(names)
+    return [parameter._replace(fitted=parameter.fitted and parameter.name not in fixed) for parameter in parameters]
 
 
 class Split:
-    """One split: a fit of the whole model to the proposing half, and how both halves move with its parameters."""
+    """One split: a fit of the whole model to the proposing half, and how both halves move with its parameters.
+
+    Without a term the model is not fitted anew, which would take hours for all of them: around the fit residuals are
+    taken as linear in the parameters, so that a term costs one least-squares problem.
+    """
 
     def __init__(self, of: Sources, among: Flags, proposing: set[str], judging: set[str]) -> None:
-        taught = np.flatnonzero(among & of.usable & np.isin(of.source, list(proposing)))
-        asked = np.flatnonzero(among & of.judging & np.isin(of.source, list(judging)))
-        problem = of.problem(taught, of.parameters)
+        fitted = np.flatnonzero(among & of.usable & np.isin(of.source, list(proposing)))
+        judging_rows = np.flatnonzero(among & of.judging & np.isin(of.source, list(judging)))
+        problem = of.problem(fitted, of.parameters)
         values = of.solve(problem)
         self.names = [problem.names[place] for place in problem.free]
+        # parameters in units of their priors: 0 is the prior, where a term that goes is held
         self.z = np.array(
             [
                 (np.log(values[problem.names[place]]) - problem.middle[place]) / problem.spread[place]
@@ -123,41 +126,43 @@ class Split:
             ]
         )
         cost, slopes = problem.cost(self.z), problem.slopes(self.z)
+        # the root of the weight that the solver's loss (soft L1) gives a residual: outliers shall not pull this model
         robust = (1 + cost**2) ** -0.25 if of.soft else np.ones(len(cost))
         self.cost, self.slopes = cost * robust, slopes * robust[:, None]
-        self.source, self.use = of.source[asked], of.use[asked]
-        self.residual = of.residual(asked, values)
-        self.moves = np.empty((len(asked), len(self.z)))
+        self.source, self.use = of.source[judging_rows], of.use[judging_rows]
+        self.residual = of.residual(judging_rows, values)
+        # how each residual of the judging half moves with each parameter, by a small step of one at a time
+        self.moves = np.empty((len(judging_rows), len(self.z)))
         for column in range(len(self.z)):
             ahead = self.z.copy()
             ahead[column] += STEP
-            self.moves[:, column] = (of.residual(asked, problem.values(ahead)) - self.residual) / STEP
+            self.moves[:, column] = (of.residual(judging_rows, problem.values(ahead)) - self.residual) / STEP
 
-    def error(self, held: set[str]) -> float:
+    def error(self, fixed: set[str]) -> float:
         """Return the error of the judging half where some parameters are held and the others fitted around them."""
-        at_prior = np.array([name in held for name in self.names], dtype=np.bool_)
+        at_prior = np.array([name in fixed for name in self.names], dtype=np.bool_)
         moved = np.where(at_prior, -self.z, 0.0)
         left = self.cost + self.slopes @ moved
-        if not at_prior.all():
+        if not at_prior.all():  # the others take over what the held ones explained
             moved[~at_prior] = np.linalg.lstsq(self.slopes[:, ~at_prior], -left, rcond=None)[0]
         return error_by_use(self.residual + self.moves @ moved, self.source, self.use)
 
 
 def gains(
-    splits: Sequence[Split], terms: Mapping[str, list[str]], held: set[str], asked: Sequence[str], *, adding: bool
+    splits: Sequence[Split], terms: Mapping[str, list[str]], fixed: set[str], names: Sequence[str], *, adding: bool
 ) -> dict[str, float]:
-    """Return what each asked term earns, with `held` parameters held: added to the model, or kept in it."""
-    found = dict.fromkeys(asked, 0.0)
+    """Return what each named term earns beside `fixed` parameters: added to the model, or left in it."""
+    earned = dict.fromkeys(names, 0.0)
     for split in splits:
-        base = split.error(held)
-        for name in asked:
-            other = split.error(held - set(terms[name]) if adding else held | set(terms[name]))
-            found[name] += (base - other if adding else other - base) / len(splits)
-    return found
+        base = split.error(fixed)
+        for name in names:
+            other = split.error(fixed - set(terms[name]) if adding else fixed | set(terms[name]))
+            earned[name] += (base - other if adding else other - base) / len(splits)
+    return earned
 
 
 def choose(
-    of: Sources, among: Flags | None = None, *, seed: int = SEED, splits: int = SPLITS, penalty: float = PENALTY
+    of: Sources, among: Flags | None = None, *, seed: int = SEED, splits: int = SPLITS, penalty: float = _PENALTY
 ) -> list[Term]:
     """Return every term with what it earns outside its proposal, and whether it stays.
 
@@ -165,15 +170,17 @@ def choose(
     what is left, and comes back where it pays there.
     """
     among = np.ones(len(of.source), dtype=np.bool_) if among is None else among
-    parts = [Split(of, among, *half) for half in halves(of.source[among & of.usable].tolist(), seed, splits)]
+    split_fits = [Split(of, among, *half) for half in halves(of.source[among & of.usable].tolist(), seed, splits)]
     whole = of.problem(np.flatnonzero(among & of.usable), of.parameters)
     free = {whole.names[place] for place in whole.free}  # what no observation touches costs nothing
     terms = {term: [name for name in names if name in free] for term, names in of.terms.items()}
     terms = {term: names for term, names in terms.items() if names}
-    alone = gains(parts, terms, set(), list(terms), adding=False)
+    # each alone in the whole model, then each that went in what is left: two terms that share their work both look
+    # worthless at first, and one of them comes back
+    alone = gains(split_fits, terms, set(), list(terms), adding=False)
     gone = [name for name, gain in alone.items() if gain < penalty * len(terms[name])]
-    held = {name for term in gone for name in terms[term]}
-    again = gains(parts, terms, held, gone, adding=True)
+    fixed = {name for term in gone for name in terms[term]}
+    again = gains(split_fits, terms, fixed, gone, adding=True)
     back = {name for name, gain in again.items() if gain >= penalty * len(terms[name])}
     return [
         Term(name, len(names), again.get(name, alone[name]), name not in again or name in back)
@@ -181,23 +188,18 @@ def choose(
     ]
 
 
-def held_by(terms: Sequence[Term], of: Sources) -> set[str]:
-    """Return the parameters that a choice holds at what was believed of them."""
-    kept = {term.name for term in terms if term.kept}
-    return {name for term, names in of.terms.items() if term not in kept for name in names}
-
-
 def folds(sources: Iterable[str], count: int, seed: int = SEED) -> list[set[str]]:
     """Return the sources in a few parts, drawn by a seed."""
     names = sorted(set(sources))
     order = np.random.default_rng(seed).permutation(len(names))
-    return [{names[place] for place in order[part::count]} for part in range(count)]
+    return [{names[place] for place in order[fold::count]} for fold in range(count)]
 
 
 def unseen(of: Sources, without: set[str], *, seed: int = SEED, splits: int = SPLITS) -> tuple[Integers, Floats]:
     """Return the rows of some sources and their residuals, by terms chosen and a fit made without them."""
     among = ~np.isin(of.source, list(without))
-    held = held_by(choose(of, among, seed=seed, splits=splits), of)
-    values = of.solve(of.problem(np.flatnonzero(among & of.usable), pinned(of.parameters, held)))
+    staying = {term.name for term in choose(of, among, seed=seed, splits=splits) if term.kept}
+    fixed = {name for term, names in of.terms.items() if term not in staying for name in names}
+    values = of.solve(of.problem(np.flatnonzero(among & of.usable), pinned(of.parameters, fixed)))
     rows = np.flatnonzero(~among)
     return rows, of.residual(rows, values)

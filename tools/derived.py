@@ -24,10 +24,13 @@ from gpucost.catalog.prices import Watched, list_moves, mean_move, taken_togethe
 from gpucost.options import OPTIONS, quote_family
 
 SPANS_DAYS = ((4, 14), (15, 45), (46, 75), (76, 120), (121, 240), (241, 400))
-FIRST_MONTH = date(2022, 1, 31)
-SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+FIRST_MONTH = date(2022, 1, 31)  # of the index
+_SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)  # quantiles of the price then ÷ quote
 REACH_DAYS = 720  # before the catalog's day: markets of longer ago were others
 
+# versions: the days on which a catalogue of the history was read, and of each month the first, which makes quotes.
+# dense, listed: what each look saw, of catalogues and of dated rows. followed: of each quote and span the nearest look.
+# The ASOF join then asks whether the offer was seen on that look's day or later, and for how much.
 _FATES = """
 WITH versions AS (
     SELECT book, day, day = min(day) OVER (PARTITION BY book, date_trunc('month', day)) AS quoted
@@ -80,12 +83,13 @@ def quote_fates(catalog: Catalog) -> list[dict[str, Any]]:
     since = catalog.as_of.toordinal() - REACH_DAYS
     days = {"day": catalog.as_of, "since": type(catalog.as_of).fromordinal(since)}
     columns = store.execute(query, days).fetchnumpy()
+    # grouped here, not in SQL: the quantiles weigh each pair by its seller, which DuckDB's do not
     groups: dict[tuple[str, str, int, int], list[int]] = {}
     keys = ("seller_kind", "option_family", "from_days", "to_days")
     for place, key in enumerate(zip(*(columns[name].tolist() for name in keys), strict=True)):
         groups.setdefault(key, []).append(place)
     providers = np.asarray(columns["provider"], object)
-    ratios = np.ma.filled(np.ma.asarray(columns["ratio"], dtype=np.float64), np.nan)
+    ratios = np.ma.filled(np.ma.asarray(columns["ratio"], dtype=np.float64), np.nan)  # NaN: never seen again
     return [
         {**dict(zip(keys, key, strict=True)), **_fate(providers[places], ratios[places])}
         for key, places in sorted(groups.items())
@@ -96,8 +100,8 @@ def _fate(providers: Any, ratios: Any) -> dict[str, Any]:
     """Return the share still sold and the quantiles of the later price ÷ quote, pairs weighed by their seller."""
     import numpy as np
 
-    _, of, counts = np.unique(providers.astype(str), return_inverse=True, return_counts=True)
-    weights = 1 / np.sqrt(counts[of])
+    _, of_seller, counts = np.unique(providers.astype(str), return_inverse=True, return_counts=True)
+    weights = 1 / np.sqrt(counts[of_seller])
     sold = ~np.isnan(ratios)
     order = np.argsort(ratios[sold], kind="stable")
     ordered, passed = ratios[sold][order], np.cumsum(weights[sold][order])
@@ -105,7 +109,7 @@ def _fate(providers: Any, ratios: Any) -> dict[str, Any]:
         f"p{share * 100:02.0f}_ratio": float(ordered[np.searchsorted(passed, share * passed[-1])])
         if sold.any()
         else None
-        for share in SHARES
+        for share in _SHARES
     }
     still = float(weights[sold].sum() / weights.sum())
     return {"pairs": len(ratios), "sellers": len(counts), "still_sold_fraction": still, **quantiles}
@@ -125,7 +129,7 @@ def generation_declines(catalog: Catalog) -> list[dict[str, Any]]:
     groups: dict[str | None, list[tuple[str, str, Watched]]] = {}
     for gpu, sellers in list_moves(catalog, {}).items():
         for seller, moves in sellers.items():
-            for group in (names[gpu], None):
+            for group in (names[gpu], None):  # None is the row over all generations
                 groups.setdefault(group, []).append((gpu, seller, mean_move(moves)))
     rows = []
     for generation in (*sorted(filter(None, groups)), None):
@@ -138,6 +142,7 @@ def generation_declines(catalog: Catalog) -> list[dict[str, Any]]:
                 "generation": generation,
                 "chips": len({gpu for gpu, _, _ in groups[generation]}),
                 "sellers": len({seller for _, seller, _ in groups[generation]}),
+                # the typical one is weighed by how long a seller was watched and may lie outside the plain quantiles
                 "low_ratio": min(low, typical),
                 "typical_ratio": typical,
                 "high_ratio": max(high, typical),

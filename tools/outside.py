@@ -56,17 +56,17 @@ def by_part(taught: Observed, start: Values | None = None) -> Parts:
     return [(part, taught.fitted(~np.isin(taught.source, part), start)) for part in parts]
 
 
-def left_out(asked: Observed, parts: Parts) -> Floats:
-    """Return log predictions of all that is asked, by fits that have not seen their part of the sources."""
-    logged = np.empty(len(asked.source))
+def left_out(observed: Observed, parts: Parts) -> Floats:
+    """Return log predictions of all observations, by fits that have not seen their part of the sources."""
+    logged = np.empty(len(observed.source))
     for part, values in parts:
-        mine = np.isin(asked.source, part)
-        logged[mine] = asked.logged(np.flatnonzero(mine), values)
+        in_part = np.isin(observed.source, part)
+        logged[in_part] = observed.logged(np.flatnonzero(in_part), values)
     return logged
 
 
 def leave_one_out(
-    asked: Observed,
+    observed: Observed,
     groups: NDArray[Any],
     taught: Observed,
     others: NDArray[Any],
@@ -79,14 +79,14 @@ def leave_one_out(
     """
     speaks = taught.usable if speaks is None else speaks
     logged = np.full(len(groups), np.nan)
-    everything: Values | None = None
+    everything: Values | None = None  # the one fit of all, made when a group needs it
     for name in np.unique(groups):
-        mine = np.flatnonzero(groups == name)
+        members = np.flatnonzero(groups == name)
         if speaks[others == name].any():
             values = taught.fitted(others != name, start)
         else:
             values = everything = everything or taught.fitted(np.ones(len(others), dtype=np.bool_), start)
-        logged[mine] = asked.logged(mine, values)
+        logged[members] = observed.logged(members, values)
     return logged
 
 
@@ -97,8 +97,8 @@ def to_choose_from(of: Observed, parameters: Sequence[Parameter], judging: Flags
         gap: Floats = of.logged(rows, values) - of.seen.log_measured[rows]
         return gap
 
-    def problem(rows: Integers, some: Sequence[Parameter]) -> FitProblem:
-        return of.model.problem(of.seen.take(rows), some)
+    def problem(rows: Integers, subset: Sequence[Parameter]) -> FitProblem:
+        return of.model.problem(of.seen.take(rows), subset)
 
     return choice.Sources(
         choice.candidates(parameters),
@@ -124,11 +124,12 @@ def ranges_of(
 
     `first` holds the same of the ledger, NaN where it has none. What no row speaks of stays as it is believed.
     """
-    told = {trait: mine for trait, mine in doubts.items() if mine.any() and trait not in scheme.assumed}
-    fitted = fit_ranges(residual, told, one_voice(source), scheme.usual, scheme.sides)
+    present = {trait: mine for trait, mine in doubts.items() if mine.any() and trait not in scheme.assumed}
+    fitted = fit_ranges(residual, present, one_voice(source), scheme.usual, scheme.sides)
     ranges = {**scheme.default_ranges, **fitted}
-    asked = np.zeros(len(residual), dtype=np.bool_) if first is None else np.isfinite(first)
-    if first is None or not asked.any():
+    has_first = np.zeros(len(residual), dtype=np.bool_) if first is None else np.isfinite(first)
+    if first is None or not has_first.any():
         return ranges
-    on = {trait: mine[asked] for trait, mine in doubts.items()}
-    return levelled(ranges, first[asked], on, one_voice(source[asked]), scheme.sides)
+    # sources left out by ourselves are kinder than strangers: the terms of the model were chosen in their view
+    doubts_there = {trait: mine[has_first] for trait, mine in doubts.items()}
+    return levelled(ranges, first[has_first], doubts_there, one_voice(source[has_first]), scheme.sides)

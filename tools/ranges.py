@@ -12,10 +12,10 @@ from gpucost.physics.columns import Flags, Floats
 CLASS_COVERAGE, CLASS_ROWS = 0.75, 10  # that the ranges of each class of so many rows hold at least
 LEAST_COVERAGE = 0.68  # of the ledger's first predictions, made before their faults were mended, that ranges must hold
 WIDEST_RATIO = 2.5  # by which a trait may widen a range
-SOURCE_SPREAD = 0.138  # standard deviation of what sources have of their own: software, tuning, network, reporting
-NARROWEST = 1.2816 * SOURCE_SPREAD  # half a range, in logarithms, of what somebody else measures: 80 % of that alone
-OUTSIDE = 10.0  # what lies beyond an end of an 80 % range counts against its width: 2 ÷ (1 − 0.8)
-BLUNT = 0.02  # of a logarithm over which a range's end is rounded off while it is fitted
+_SOURCE_SPREAD = 0.138  # standard deviation of what sources have of their own: software, tuning, network, reporting
+_NARROWEST = 1.2816 * _SOURCE_SPREAD  # half a range, in logarithms, of what somebody else measures: 80 % of that alone
+_OUTSIDE = 10.0  # what lies beyond an end of an 80 % range counts against its width: 2 ÷ (1 − 0.8)
+_BLUNT = 0.02  # of a logarithm over which a range's end is rounded off while it is fitted
 
 
 def one_voice(source: NDArray[Any]) -> Floats:
@@ -39,23 +39,27 @@ def fit_ranges(
     active, count = np.array([np.asarray(mine, dtype=np.float64) for mine in traits.values()]), len(sides)
     beyond = np.array([_beyond(residual, side) for side in sides])
 
+    # x: the logarithm of each side's base, then of each trait's ratio, so that a width is a sum in the exponent
     def loss(x: Floats) -> float:
         scale = x[count:] @ active
         score = 0.0
         for side in range(count):
             width = np.exp(x[side] + scale)
-            past = BLUNT * np.logaddexp(0.0, (beyond[side] - width) / BLUNT)
-            both = 2.0 if count == 1 else 1.0
-            score = score + both * width + OUTSIDE * past
+            # max(beyond − width, 0), with its corner rounded off: the solver follows gradients
+            past = _BLUNT * np.logaddexp(0.0, (beyond[side] - width) / _BLUNT)
+            both = 2.0 if count == 1 else 1.0  # one width stands for both sides of a range
+            score = score + both * width + _OUTSIDE * past
+        # the prior of a ratio: a few rows of a trait shall not say more than 0.3 in logarithms against it
         return float(np.sum(weight * score) + 0.5 * np.sum(((x[count:] - usual) / 0.3) ** 2))
 
-    bounds = [(float(np.log(NARROWEST)), 1.0)] * count + [(0.0, float(np.log(WIDEST_RATIO)))] * len(traits)
-    start = np.array([np.log(NARROWEST) + 0.1] * count + [usual] * len(traits))
+    bounds = [(float(np.log(_NARROWEST)), 1.0)] * count + [(0.0, float(np.log(WIDEST_RATIO)))] * len(traits)
+    start = np.array([np.log(_NARROWEST) + 0.1] * count + [usual] * len(traits))
     x = minimize(loss, start, bounds=bounds, method="L-BFGS-B").x
     ratios = dict(zip(traits, np.exp(x[count:]).tolist(), strict=True))
     widths: dict[str, float] = {}
     for side, base in zip(sides, np.exp(x[:count]).tolist(), strict=True):
         widths |= {"base" + side: base, **{name + side: ratio for name, ratio in ratios.items()}}
+    # the score is a mean over all rows: a small class may lie outside its range for the good of the others
     for name, applies in traits.items():
         mine = np.asarray(applies) > 0
         if mine.sum() < CLASS_ROWS:

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.calibration import training
 from gpucost.calibration.measurements import Measurements
 from gpucost.calibration.record import Row
-from gpucost.calibration.training import Doubts, Sources, as_unseen, fit_rows, gather, observe, row_traits, timed
+from gpucost.calibration.training import Doubts, Sources
 from gpucost.calibration.training_rows import TrainingRow
 from gpucost.catalog import Catalog
 from gpucost.physics import calibration as core
-from gpucost.physics.calibration import COVERAGE, Calibration, Parameter, Values
+from gpucost.physics.calibration import COVERAGE, Calibration, Values
 from gpucost.physics.columns import Floats
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training.efficiency import PARAMETERS
@@ -27,47 +28,49 @@ GROUPINGS: dict[str, Callable[[TrainingRow], str]] = {
 }
 
 
-def _fit(seen: cal.Observations, start: Values | None) -> Values:
-    return cal.fit(seen, start=start)
+MODEL = outside.Model(
+    cal.SCHEME,
+    lambda seen, start: cal.fit(seen, start=start),
+    cal.log_predicted,
+    lambda seen, parameters: cal.problem(seen, parameters=parameters),
+    core.fit,
+)
 
 
-def _problem(seen: cal.Observations, parameters: Sequence[Parameter]) -> core.FitProblem:
-    return cal.problem(seen, parameters=parameters)
-
-
-MODEL = outside.Model(cal.SCHEME, _fit, cal.log_predicted, _problem, core.fit)
-
-
-def observed(found: Measurements) -> outside.Observed:
+def observed(measured: Measurements) -> outside.Observed:
     """Return the rows as a fit and its judges see them."""
-    return outside.Observed(MODEL, observe(found), found.row_sources, fit_rows(found))
+    return outside.Observed(MODEL, training.observe(measured), measured.row_sources, training.fit_rows(measured))
 
 
 def leave_one_out(
-    found: Measurements, grouping: str = "source", pool: Measurements | None = None, start: Values | None = None
+    measured: Measurements, grouping: str = "source", pool: Measurements | None = None, start: Values | None = None
 ) -> Floats:
     """Predict each group with a calibration fitted to the rows of `pool` outside it; return log speeds."""
-    pool = pool or found
-    groups, others = (np.array([GROUPINGS[grouping](row) for row in some.rows]) for some in (found, pool))
-    return outside.leave_one_out(observed(found), groups, observed(pool), others, start)
+    pool = pool or measured
+    groups, others = (
+        np.array([GROUPINGS[grouping](row) for row in measurements.rows]) for measurements in (measured, pool)
+    )
+    return outside.leave_one_out(observed(measured), groups, observed(pool), others, start)
 
 
-def calibrate(found: Measurements, first: Mapping[str, float] | None = None) -> Calibration:
+def calibrate(measured: Measurements, first: Mapping[str, float] | None = None) -> Calibration:
     """Fit the parameters to all usable rows, the ranges to sources that the fit has not seen.
 
     Sources are left out in parts drawn by a seed, as `tools.calibrate choose` draws them. `first` holds the first
     predictions of the ledger, as log(predicted ÷ measured) by row: four fifths of them must lie within the ranges too.
     """
-    of, keep = observed(found), timed(found)
-    values = of.fitted(np.ones(len(of.seen), dtype=np.bool_), None)
-    apart = as_unseen(found)
-    doubts = {trait: mine[keep] for trait, mine in row_traits(observe(apart), apart, values).items()}
-    residual = outside.left_out(of, outside.by_part(of, values)) - of.seen.log_measured
-    before = np.array([(first or {}).get(row.id, np.nan) for row in found.rows])
-    return Calibration(values, outside.ranges_of(cal.SCHEME, residual[keep], doubts, of.source[keep], before[keep]))
+    seen, keep = observed(measured), training.timed(measured)
+    values = seen.fitted(np.ones(len(seen.seen), dtype=np.bool_), None)
+    # a row's own source must not make its chip a well-known one; rows that state only FLOP/s teach no range, for their
+    # speed was derived from it
+    apart = training.as_unseen(measured)
+    doubts = {trait: mine[keep] for trait, mine in training.row_traits(training.observe(apart), apart, values).items()}
+    residual = outside.left_out(seen, outside.by_part(seen, values)) - seen.seen.log_measured
+    before = np.array([(first or {}).get(row.id, np.nan) for row in measured.rows])
+    return Calibration(values, outside.ranges_of(cal.SCHEME, residual[keep], doubts, seen.source[keep], before[keep]))
 
 
-def uses(found: Measurements) -> NDArray[Any]:
+def uses(measured: Measurements) -> NDArray[Any]:
     """Return what each row is a measurement of: other makers' chips, tuning, mixtures, or the usual training."""
 
     def use(row: TrainingRow) -> str:
@@ -77,31 +80,19 @@ def uses(found: Measurements) -> NDArray[Any]:
             return "tuning"
         return "mixtures" if row.architecture.experts else "dense"
 
-    return np.array([use(row) for row in found.rows])
+    return np.array([use(row) for row in measured.rows])
 
 
-def sources(found: Measurements) -> choice.Sources:
+def sources(measured: Measurements) -> choice.Sources:
     """Return what terms are chosen from."""
-    return outside.to_choose_from(observed(found), PARAMETERS, timed(found), uses(found))
+    return outside.to_choose_from(observed(measured), PARAMETERS, training.timed(measured), uses(measured))
 
 
 # Cells that hide a trait's knowledge when they are blank.
-HIDDEN_CELLS = {
+_HIDDEN_CELLS = {
     "unstated_layout": (
-        "tp",
-        "pp",
-        "cp",
-        "ep",
-        "dp",
-        "vp",
-        "zero_stage",
-        "micro_batch",
-        "activation_recompute",
-        "flash_attention",
-        "interconnect",
-        "node_gpus",
-        "scaleout_gb_per_s",
-        "local_batch",
+        *("tp", "pp", "cp", "ep", "dp", "vp", "zero_stage", "micro_batch", "activation_recompute", "flash_attention"),
+        *("interconnect", "node_gpus", "scaleout_gb_per_s", "local_batch"),
     ),
     "unknown_software": ("framework", "dispatcher", "sinks"),
 }
@@ -114,22 +105,24 @@ def widen_for_the_unstated(rows: Sequence[Row], facts: Catalog, calibration: Cal
     1/√(rows of their source), kept between 1 and 2.5.
     """
     ranges = dict(calibration.ranges)
-    parts = outside.by_part(observed(gather(rows, facts)), calibration.values)
-    for trait, cells in HIDDEN_CELLS.items():
-        found = gather([{**row, **dict.fromkeys(cells, "")} for row in rows], facts)
-        found = found.select(timed(found))
-        seen = observe(as_unseen(found))
-        residual = outside.left_out(observed(found), parts) - seen.log_measured
-        doubts = row_traits(seen, found, calibration.values)
+    # fitted to the rows as they are: what is hidden below is unknown to whoever asks, not to the model
+    parts = outside.by_part(observed(training.gather(rows, facts)), calibration.values)
+    for trait, cells in _HIDDEN_CELLS.items():
+        hidden = training.gather([{**row, **dict.fromkeys(cells, "")} for row in rows], facts)
+        hidden = hidden.select(training.timed(hidden))
+        seen = training.observe(training.as_unseen(hidden))
+        residual = outside.left_out(observed(hidden), parts) - seen.log_measured
+        doubts = training.row_traits(seen, hidden, calibration.values)
         ranges |= unsaid_ratio(trait, residual, doubts, seen.source, ranges)
     return Calibration(calibration.values, ranges)
 
 
 def unsaid_ratio(trait: str, residual: Floats, doubts: Doubts, source: Sources, ranges: Values) -> dict[str, float]:
     """Return by how much a trait widens each side, from the residuals of rows whose knowledge of it is hidden."""
-    found = {}
+    ratios = {}
     for side, sign in zip(cal.SCHEME.sides, (1, -1), strict=True):
+        # of the range without the trait: how much wider it would have to be
         size = sign * residual / core.width_of(doubts, {**ranges, trait + side: 1.0}, side)
         quantile = core.weighted_quantile(size, one_voice(source), (1 + COVERAGE) / 2)
-        found[trait + side] = float(np.clip(quantile, max(ranges[trait + side], 1.0), WIDEST_RATIO))
-    return found
+        ratios[trait + side] = float(np.clip(quantile, max(ranges[trait + side], 1.0), WIDEST_RATIO))
+    return ratios

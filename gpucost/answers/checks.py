@@ -33,17 +33,17 @@ class Baseline(TypedDict):
     predicted: int
     median_abs_error_fraction: float | None
     p90_abs_error_fraction: float | None
-    macro_median_abs_error_fraction: float | None
+    macro_median_abs_error_fraction: float | None  # the mean over sources of each one's median
 
 
 class Errors(Baseline):
     """The errors of a set of predictions."""
 
-    interval_coverage_fraction: float | None
-    median_high_low_ratio: float | None
+    interval_coverage_fraction: float | None  # of measurements that lie within the 80 % range
+    median_high_low_ratio: float | None  # how wide ranges are
     bias_fraction: float | None
-    source_bias_sd_fraction: float | None
-    within_source_fraction: float | None
+    source_bias_sd_fraction: float | None  # how far the sources' median errors spread
+    within_source_fraction: float | None  # the median deviation inside a source
 
 
 class SourceErrors(TypedDict):
@@ -71,7 +71,7 @@ class PredictionRow(TypedDict):
     high: float
     group: str
     notes: list[str]
-    error_fraction: float
+    error_fraction: float  # predicted ÷ measured − 1
 
 
 class Skipped(TypedDict):
@@ -90,7 +90,7 @@ class ValidationReport(Errors):
     rows: int
     skipped: list[Skipped]
     by_source: list[SourceErrors]
-    worst: list[str]
+    worst: list[str]  # ids, the largest error first
     items: list[PredictionRow]
     # training
     baselines: NotRequired[dict[str, Baseline]]

@@ -217,7 +217,7 @@ def frame(request: Request, as_of: date, catalog_version: str) -> Frame:
     return {**keys, "prices_age_days": age_days} if age_days is not None else keys
 
 
-OLD_CATALOG_DAYS = 60  # a catalog without a newer price than that tells the past
+_OLD_CATALOG_DAYS = 60  # a catalog without a newer price than that tells the past
 
 
 def days_without_prices(as_of: str, catalog_version: str) -> int | None:
@@ -233,7 +233,7 @@ def days_without_prices(as_of: str, catalog_version: str) -> int | None:
         days = (date.fromisoformat(as_of) - date.fromisoformat(catalog_version.partition("+")[0])).days
     except ValueError:
         return None
-    return days if days > OLD_CATALOG_DAYS else None
+    return days if days > _OLD_CATALOG_DAYS else None
 
 
 def old_prices(as_of: str, catalog_version: str) -> str:

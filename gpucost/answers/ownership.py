@@ -32,7 +32,7 @@ class StatementPeriod(TypedDict):
     end_prepaid_usd: NotRequired[float]
     end_hardware_usd: float
     end_facility_usd: float
-    end_right_of_use_usd: float
+    end_right_of_use_usd: float  # of what is leased
     end_assets_usd: float
     end_payable_usd: NotRequired[float]
     end_loan_usd: float
@@ -67,9 +67,9 @@ class Worth(TypedDict):
 class Levels(TypedDict):
     """Levelised prices: the constant price whose discounted payments equal the present value of the costs."""
 
-    levelised_usd_per_gpu_hour: float | None
-    levelised_usd_per_gpu_hour_owned: float | None
-    levelised_usd_per_gpu_hour_productive: float | None
+    levelised_usd_per_gpu_hour: float | None  # of hours that jobs hold
+    levelised_usd_per_gpu_hour_owned: float | None  # of hours that exist
+    levelised_usd_per_gpu_hour_productive: float | None  # of hours not lost to failures and restarts
     levelised_usd_per_mtok: float | None
     levelised_rent_usd_per_gpu_hour: float | None
     levelised_rent_usd_per_gpu_hour_owned: float | None
@@ -83,7 +83,7 @@ class BreakEven(TypedDict):
     utilisation_fraction: float | None
     hours_per_gpu_month: float | None
     usd_per_gpu_hour: float | None
-    months: int | None
+    months: int | None  # after so many owning has cost no more than renting
     gpus: int | None
     utilisation_fraction_reason: NotRequired[str]
     usd_per_gpu_hour_reason: NotRequired[str]
@@ -239,7 +239,7 @@ class Financing(TypedDict):
     kind: str
     own_in_cash_usd: float
     saving_in_cash_usd: float
-    adds_usd: float
+    adds_usd: float  # what the financing adds to the worth of buying
     debt_rate_fraction: float
     equity_irr_fraction: float | None
 
@@ -267,10 +267,10 @@ class LenderYear(TypedDict):
     debt_service_usd: float
     interest_usd: float
     principal_usd: float
-    dscr_ratio: float | None
+    dscr_ratio: float | None  # cash available ÷ debt service
     debt_owed_usd: float
     resale_value_usd: float
-    ltv_fraction: float | None
+    ltv_fraction: float | None  # debt owed ÷ resale value
 
 
 class Covenant(TypedDict):
@@ -382,8 +382,8 @@ class Sensitivity(TypedDict):
     swing_usd: float
     own_at_low_usd_per_gpu_hour: float
     own_at_high_usd_per_gpu_hour: float
-    flips: bool
-    flip_value: float | None
+    flips: bool  # the other side is cheaper at one of the ends
+    flip_value: float | None  # where both cost the same
 
 
 class TwoWay(TypedDict):

@@ -39,6 +39,7 @@ def read_answer(path: str | Path, accept_changed: bool = False) -> dict[str, Any
     if not isinstance(content, dict) or not isinstance(content.get("kind"), str):
         raise UsageError(f"{str(path)!r} is not a saved answer: it has no `kind`. Save one with --format json -o FILE.")
     seal = content.pop("seal", None)
+    # the types before the seal: a file that no version wrote is told so, whatever its seal says
     payload: dict[str, Any] = checked(content, str(path))
     if seal is None or seal == seal_of(text):
         return payload
@@ -77,7 +78,7 @@ def reading(name: object) -> Iterator[None]:
     """Make a sentence of what breaks while a saved answer is worked with: its content contradicts itself."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # whatever an answer that contradicts itself brings about
         if isinstance(error, OSError) or hasattr(error, "exit_code"):  # a sentence already, ours or the command line's
             raise
         raise BrokenAnswerError(
@@ -107,10 +108,13 @@ def checked(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
             f"{path!r} is no {kind} as this version writes it ({misfit}): it was saved by another version or changed."
             f" {_AGAIN}."
         )
-    if not _is_day(answer["as_of"]):
+    # the decoder knows this key as a text; everything that reads an answer takes it for a day
+    try:
+        date.fromisoformat(answer["as_of"])
+    except ValueError:
         raise UsageError(
             f"{path!r}: as_of is {shown(answer['as_of'])}, not a day such as 2026-06-15: the file was changed."
-        )
+        ) from None
     if answer.get("parts"):
         answer["parts"] = [  # each an answer of its own; one that names no kind is refused as one of the kind None
             {**part, "payload": checked({"kind": None, **part["payload"]}, path)}
@@ -152,6 +156,7 @@ def _completed(value: Any, hint: Any) -> Any:
     if origin in (Annotated, NotRequired):
         return _completed(value, inner[0])
     if origin in (Union, UnionType):
+        # of `X | None` the arm X says what may be missing; of several arms none does, and the value stays
         typed = [arm for arm in inner if arm is not NoneType]
         return _completed(value, typed[0]) if len(typed) == 1 else value
     if isinstance(value, list):
@@ -159,6 +164,7 @@ def _completed(value: Any, hint: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if is_typeddict(hint):
+        # a key that must be there and must not be None is not made up: `_misfit` names it
         hints = get_type_hints(hint, include_extras=True)
         missing = {
             name: None
@@ -169,19 +175,13 @@ def _completed(value: Any, hint: Any) -> Any:
     return {name: _completed(item, inner[1]) for name, item in value.items()} if len(inner) == 2 else value
 
 
-def _is_day(text: str) -> bool:
-    try:
-        return bool(date.fromisoformat(text))
-    except ValueError:
-        return False
-
-
 def sealed(text: str) -> str:
     """Return the JSON of an answer with its seal as the last key.
 
     >>> sealed('{"kind": "fit", "gpus": 8}') == sealed('{"kind": "fit", "gpus": 8.0}').replace("8.0", "8")
     True
     """
+    # put in as text: to decode and encode again would write numbers otherwise than the program that made them
     return f'{text.rstrip().removesuffix("}").rstrip()},\n  "seal": "{seal_of(text)}"\n}}'
 
 

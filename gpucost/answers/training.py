@@ -63,7 +63,7 @@ class Feeding(TypedDict):
     needed_gb_per_s: float
     storage_gb_per_s: float | None
     workers_gb_per_s: float | None
-    stall_fraction: float
+    stall_fraction: float  # of the time in which the run waits for data
     bottleneck: str | None
     needed_loader_workers: int | None  # on each accelerator, so that the run never waits
     said: str
@@ -84,11 +84,11 @@ class Timed(Memory):
     tokens_per_s_per_gpu_high: float
     tokens_per_s: float
     step_s: float
-    mfu_fraction: float
-    hfu_fraction: float
+    mfu_fraction: float  # model FLOP per second ÷ dense peak
+    hfu_fraction: float  # the same with what is computed twice
     model_tflops: float
     peak_tflops: float
-    model_flop_per_token_flop: float
+    model_flop_per_token_flop: float  # FLOP of a token, recomputation not counted
     hardware_flop_per_token_flop: float
     parts: list[StepPart]
     loading: NotRequired[Feeding]
@@ -208,10 +208,10 @@ class RunOutcome(TypedDict):
 class Contract(TypedDict):
     """The four views of a purchase."""
 
-    cash_usd: float
-    amortised_usd: float
-    exposure_usd: float
-    unused_usd: float
+    cash_usd: float  # paid by the end of the run
+    amortised_usd: float  # hours used × effective price
+    exposure_usd: float  # all that the contract obliges to pay
+    unused_usd: float  # exposure that the run leaves idle
 
 
 class Interruptions(TypedDict):
@@ -220,12 +220,12 @@ class Interruptions(TypedDict):
     interruptions: float
     interruption_rate_measured: bool
     checkpoint_interval_hours: float | None
-    stretch_paid_ratio: float
+    stretch_paid_ratio: float  # hours paid ÷ hours of work
     stretch_paid_low_ratio: float
     stretch_paid_high_ratio: float
-    stretch_calendar_ratio: float
-    stretch_spread_ratio: float
-    goodput_fraction: float
+    stretch_calendar_ratio: float  # with the waits for new machines
+    stretch_spread_ratio: float  # by chance alone, one standard deviation
+    goodput_fraction: float  # 1 ÷ stretch_paid_ratio
 
 
 class Elsewhere(TypedDict):
@@ -272,7 +272,7 @@ class WorkloadRow(TypedDict):
     global_batch: int
     precision: str
     method: str
-    model_flop_per_token: float
+    model_flop_per_token: float  # forward and backward, nothing computed twice
     model_flop: float
 
 
@@ -469,7 +469,7 @@ class SizeRow(TypedDict):
     model: str
     parameters: float
     weights_gb: float
-    full_gpus: int | None
+    full_gpus: int | None  # training every weight; the others tune adapters
     full_gb: float | None
     lora_gpus: int | None
     lora_gb: float | None
