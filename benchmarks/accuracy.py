@@ -719,6 +719,20 @@ def rows_differ(old: str, new: str) -> bool:
     return any(abs(float(a) / float(b) - 1) > 0.02 for a, b in pairs)
 
 
+def renewed_table() -> str:
+    """Recompute every held-out figure; a table that differs within the solvers' tolerance stays."""
+    stored, fresh = TABLE.read_text("utf-8"), table()
+    return fresh if differences(stored, fresh) else stored
+
+
+def renewed_rows() -> str:
+    """Write the held-out prediction of every row; a file whose rows barely moved stays."""
+    known = held_out()
+    stored = ROWS.read_text("utf-8") if ROWS.is_file() else ""
+    fresh = rows_table(known.found, known.items["source"])
+    return fresh if rows_differ(stored, fresh) else stored
+
+
 def differences(old: str, new: str) -> list[str]:
     """Return what differs between two tables by more than the tolerance."""
     before, after = (list(csv.DictReader(io.StringIO(text))) for text in (old, new))

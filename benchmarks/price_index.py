@@ -37,9 +37,9 @@ def read(text: str) -> list[dict[str, Any]]:
     ]
 
 
-def picture(rows: Sequence[dict[str, Any]]) -> str:
+def picture(text: str) -> str:
     """Draw the three jobs side by side, as `gpucost prices index -o index.html` draws them below each other."""
-    panels = [{**specification(chart), "width": 240, "title": chart.title} for chart in charts(rows)]
+    panels = [{**specification(chart), "width": 240, "title": chart.title} for chart in charts(read(text))]
     for panel in panels:
         del panel["$schema"]
     return gallery.svg({"$schema": SCHEMA, "hconcat": panels})

@@ -51,8 +51,9 @@ def coverage(rows: Sequence[Row], level: float) -> float:
     return inside / len(rows)
 
 
-def speeds(rows: Sequence[Row]) -> str:
+def speeds(table: str) -> str:
     """Draw predicted against measured tokens/s per accelerator, on logarithmic axes."""
+    rows = read(table)
     values = [value for row in rows for value in (row.measured, row.predicted)]
     ends = [10.0 ** math.floor(math.log10(min(values))), 10.0 ** math.ceil(math.log10(max(values)))]
     points = [row._asdict() for row in rows]
@@ -62,8 +63,9 @@ def speeds(rows: Sequence[Row]) -> str:
     return _drawn("Training speed, each source held out", points, axes, mark, scale, "~s")
 
 
-def levels(rows: Sequence[Row]) -> str:
+def levels(table: str) -> str:
     """Draw the share of rows inside ranges against the share promised."""
+    rows = read(table)
     points = [
         {"group": name, "promised": level, "inside": coverage([row for row in rows if row.group == name], level)}
         for name in GROUPS

@@ -13,8 +13,9 @@ import inspect
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,20 +26,21 @@ from benchmarks import gallery
 from benchmarks.day import stand_still
 from gpucost import cli as command_line
 from gpucost.catalog import Catalog
+from gpucost.catalog.asof import current_rows
 from gpucost.cli import COMMANDS, cli
 from gpucost.cli.help import grouped, name_of
 from gpucost.formula.language import Input, Line
 from gpucost.gate import beside
 from gpucost.render.markdown import escape
-from gpucost.schemas import HISTORY, TABLES, DataTable, TableColumn
+from gpucost.schemas import HISTORY, TABLES, TableColumn
 from gpucost.units import unit_of
+from tools import derived
 
 ROOT = Path(__file__).resolve().parent.parent
 _MADE = "<!-- Made by docs/generate.py; change the source, not this page. -->\n"
-_SOURCE_TABLES = ("price_sources", "model_sources")
 
 
-def command_page() -> str:
+def _command_page() -> str:
     """List the commands in their groups, and describe the options that several of them take."""
     lines = [
         _MADE,
@@ -46,7 +48,11 @@ def command_page() -> str:
         "",
         "Every command has `--help`; `--help-all` adds its rarer options. Answers go to stdout, messages to stderr.",
         "",
-        *(f"- [{title}](cli-{_slug(title)}.md): {_linked(commands)}" for title, commands in _groups().items()),
+        *(
+            f"- [{title}](cli-{_slug(title)}.md): "
+            + ", ".join(f"[{name}](cli-{_slug(title)}.md#gpucost-{name})" for name in commands)
+            for title, commands in _groups().items()
+        ),
         "",
         "## Shared options",
         "",
@@ -59,7 +65,7 @@ def command_page() -> str:
     return "\n".join(lines)
 
 
-def commands_page(title: str) -> str:
+def _commands_page(title: str) -> str:
     """Describe the commands of a group: what each does, examples, the options that are its own."""
     lines = [_MADE, f"# {title}", "", "Options that several commands share: [Commands](cli.md#shared-options).", ""]
     for name in _groups()[title]:
@@ -78,11 +84,6 @@ def _groups() -> dict[str, list[str]]:
 
 def _slug(title: str) -> str:
     return title.lower().replace(" ", "-")
-
-
-def _linked(names: Iterable[str]) -> str:
-    groups = {name: title for title, commands in _groups().items() for name in commands}
-    return ", ".join(f"[{name}](cli-{_slug(groups[name])}.md#gpucost-{name})" for name in names)
 
 
 def _loaded(name: str) -> click.Command:
@@ -104,11 +105,12 @@ def _shared_options() -> dict[tuple[str, str], tuple[str, click.Option, int]]:
     """Return the options that two commands or more declare with the same sentence."""
     shared: dict[tuple[str, str], tuple[str, click.Option, int]] = {}
     waiting = [_loaded(name) for name in COMMANDS]
-    for command in waiting:
+    for command in waiting:  # which grows by the subcommands of each
         waiting += getattr(command, "commands", {}).values()
         for group, option in _options_of(command):
             first, _, count = shared.get(_key(option), (group, option, 0))
             shared[_key(option)] = (first, option, count + 1)
+    # groups in the order of `groups.csv`; a group that it does not hold goes first
     order = list(dict.fromkeys(group for group, *_ in beside(command_line.__file__, "groups")[1:]))
     often = {key: entry for key, entry in shared.items() if entry[2] >= 2}
     return dict(sorted(often.items(), key=lambda item: order.index(item[1][0]) if item[1][0] in order else -1))
@@ -118,6 +120,7 @@ _REQUIRED = "  [required]"
 
 
 def _key(option: click.Option) -> tuple[str, str]:
+    # an option that one command requires and another does not is still one option
     return option.opts[0], (option.help or "").removesuffix(_REQUIRED)
 
 
@@ -132,28 +135,29 @@ def _option_table(options: Iterable[tuple[str, click.Option]], *, shared: bool =
 
 
 def _command(command: click.Command, path: str) -> list[str]:
+    # click's mark for lines that are not to be wrapped: a command's examples stand behind it
     text, *examples = inspect.cleandoc(command.help or "").split("\b\n")
     lines = [f"## {path}", "", " ".join(text.split()), ""]
     if examples:
         lines += ["```text", "\n".join(examples).rstrip(), "```", ""]
-    words = [
+    metavars = [
         parameter.make_metavar(click.Context(command))
         for parameter in command.params
         if isinstance(parameter, click.Argument)
     ]
-    if words:
-        lines += [f"Takes {', '.join(f'`{word}`' for word in words)}.", ""]
+    if metavars:
+        lines += [f"Takes {', '.join(f'`{metavar}`' for metavar in metavars)}.", ""]
     options = _options_of(command)
     shared = [
         f"`{option.opts[0]}`{' (required)' if _REQUIRED in (option.help or '') else ''}"
         for group, option in options
         if _key(option) in _shared_options() and group != "Output"
     ]
-    own = [(group, option) for group, option in options if _key(option) not in _shared_options()]
+    special = [(group, option) for group, option in options if _key(option) not in _shared_options()]
     if command.name == "sweep":
         lines += ["Beside its own options it takes those of its questions, each with several values.", ""]
-    if own:
-        lines += [*_option_table(own), ""]
+    if special:
+        lines += [*_option_table(special), ""]
     if shared:
         lines += [f"Shared: {', '.join(shared)}.", ""]
     if isinstance(command, click.Group):
@@ -162,12 +166,14 @@ def _command(command: click.Command, path: str) -> list[str]:
     return lines
 
 
-def dictionary_page() -> str:
+def _dictionary_page() -> str:
     """Describe every table and column of the data, from their one definition."""
     tables = [*TABLES.values(), HISTORY]
     times = Counter((column.name, column.description) for table in tables for column in table.columns)
-    usual = {name: text for (name, text), _ in reversed(times.most_common())}  # a name's most common meaning
-    shared = {(name, text) for name, text in usual.items() if times[name, text] >= _COMMON}
+    # a name's most common meaning: the last to be written stays
+    usual = {name: text for (name, text), _ in reversed(times.most_common())}
+    # what three tables or more have under one name and with one meaning is described once
+    shared = {(name, text) for name, text in usual.items() if times[name, text] >= 3}
     lines = [_MADE, "# Data dictionary", ""]
     lines += ["A column's unit is the suffix of its name ([units](concepts.md#units)): `_gib` is 2^30 bytes, links are"]
     lines += [
@@ -177,23 +183,15 @@ def dictionary_page() -> str:
     lines += ["## Columns of several tables", "", "| column | what it means |", "|---|---|"]
     lines += [f"| `{name}` | {escape(text)} |" for name, text in sorted(shared)] + [""]
     for table in tables:
-        lines += _table(table, shared)
+        lines += [f"## {table.name}", "", escape(table.description), ""]
+        lines += [f"`{table.files}`, by {', '.join(f'`{name}`' for name in table.key)}.", ""]
+        special = [column for column in table.columns if (column.name, column.description) not in shared]
+        if special:
+            lines += ["| column | what it means |", "|---|---|"]
+            lines += [f"| {_marked(column)} | {_meaning(column)} |" for column in special] + [""]
+        if others := [_marked(column) for column in table.columns if column not in special]:
+            lines += [f"Also {', '.join(others)}.", ""]
     return "\n".join(lines)
-
-
-_COMMON = 3  # tables that have a column of one name and one meaning: it is described once
-
-
-def _table(table: DataTable, shared: Collection[tuple[str, str]]) -> list[str]:
-    lines = [f"## {table.name}", "", escape(table.description), ""]
-    lines += [f"`{table.files}`, by {', '.join(f'`{name}`' for name in table.key)}.", ""]
-    own = [column for column in table.columns if (column.name, column.description) not in shared]
-    if own:
-        lines += ["| column | what it means |", "|---|---|"]
-        lines += [f"| {_marked(column)} | {_meaning(column)} |" for column in own] + [""]
-    if others := [_marked(column) for column in table.columns if column not in own]:
-        lines += [f"Also {', '.join(others)}.", ""]
-    return lines
 
 
 def _marked(column: TableColumn) -> str:
@@ -201,21 +199,22 @@ def _marked(column: TableColumn) -> str:
 
 
 def _meaning(column: TableColumn) -> str:
-    limits = _limits(column)
-    kind = "" if column.kind in ("text", "number") or column.choices else f" ({column.kind})"
-    return escape(f"{column.description}{kind}{f'; {limits}' if limits else ''}")
-
-
-def _limits(column: TableColumn) -> str:
-    parts = []
+    parts = [column.description]
+    if column.kind not in ("text", "number") and not column.choices:
+        parts[0] += f" ({column.kind})"
     if column.choices:
         parts.append("one of " + ", ".join(column.choices))
-    if column.refers_to and column.refers_to != "sources":
+    if column.refers_to and column.refers_to != "sources":  # every row has a source
         parts.append(f"a key of {column.refers_to}")
-    return "; ".join(parts)
+    return escape("; ".join(parts))
 
 
-def sources_page() -> str:
+# what tells the copies of a publication apart: the version at the end of its title, the commit in its locator
+_VERSION = re.compile(r" (at|of) ([0-9a-f]{7,40}|20\d\d-\d\d(-\d\d)?)$")
+_COMMIT = re.compile(r"@[0-9a-f]{7,40}| \([^)]*\)$")
+
+
+def _sources_page() -> str:
     """List where every number comes from: a row for each publication, however many of its versions were read."""
     lines = [
         _MADE,
@@ -225,7 +224,7 @@ def sources_page() -> str:
         "was read. Here each publication stands once; *versions* counts the copies of it that were read.",
         "",
     ]
-    for name in _SOURCE_TABLES:
+    for name in ("price_sources", "model_sources"):
         table = TABLES[name]
         lines += [f"## {escape(table.description)}", "", "| publisher | title, and where | versions | newest |"]
         lines += ["|---|---|--:|---|"]
@@ -239,31 +238,23 @@ def sources_page() -> str:
         ):
             newest = max(row["published_on"] or row["accessed_on"] for row in rows)
             cells = [publisher if publisher != last else "", "", str(len(rows)) if len(rows) > 1 else "", newest]
-            cells[1] = f"{escape(title)}: {escape(_short(rows[0]['locator']))}"
+            cells[1] = f"{escape(title)}: {escape(_COMMIT.sub('', rows[0]['locator']))}"
             lines.append(f"| {escape(cells[0])} | {cells[1]} | {cells[2]} | {cells[3]} |")
             last = publisher
         lines.append("")
     return "\n".join(lines)
 
 
-_VERSION = re.compile(r" (at|of) ([0-9a-f]{7,40}|20\d\d-\d\d(-\d\d)?)$")
-_COMMIT = re.compile(r"@[0-9a-f]{7,40}| \([^)]*\)$")
-
-
-def _short(locator: str) -> str:
-    """Return a locator without the commit that was read."""
-    return _COMMIT.sub("", locator)
-
-
-def method_page() -> str:
+def _method_page() -> str:
     """Put the evaluated formulas into the page that explains them."""
     from tests.money.test_docs import MARKS, formulas
 
-    before, rest = (ROOT / "docs/tco-method.md").read_text("utf-8").split(MARKS[0])
-    return f"{before}{MARKS[0]}\n{formulas()}\n{MARKS[1]}{rest.split(MARKS[1])[1]}"
+    # between the marks the page is generated, around them it is written by hand
+    before, behind = (ROOT / "docs/tco-method.md").read_text("utf-8").split(MARKS[0])
+    return f"{before}{MARKS[0]}\n{formulas()}\n{MARKS[1]}{behind.split(MARKS[1])[1]}"
 
 
-def bills_page() -> str:
+def _bills_page() -> str:
     """List the formulas of the bills: what engine, workbook and --explain read."""
     from gpucost.money import serving_bill as serving
     from gpucost.money import training_bill as training
@@ -271,8 +262,8 @@ def bills_page() -> str:
     lines = [_MADE, "# Formulas of the bills", ""]
     lines += ["The engine evaluates these lines and the workbook writes them as live cells. Inputs come first.", ""]
     lines += _bill("A training run", (*training.SPEED_INPUTS, *training.INPUTS), (*training.SPEED, *training.LINES))
-    given = (*serving.DEMAND_INPUTS, *serving.INPUTS, *serving.HOSTED_INPUTS)
-    return "\n".join([*lines, *_bill("A month of serving", given, (*serving.WITH_DEMAND, *serving.HOSTED))])
+    inputs = (*serving.DEMAND_INPUTS, *serving.INPUTS, *serving.HOSTED_INPUTS)
+    return "\n".join([*lines, *_bill("A month of serving", inputs, (*serving.WITH_DEMAND, *serving.HOSTED))])
 
 
 def _bill(title: str, inputs: Iterable[Input], formulas: Iterable[Line]) -> list[str]:
@@ -284,185 +275,19 @@ def _bill(title: str, inputs: Iterable[Input], formulas: Iterable[Line]) -> list
     return [*lines, ""]
 
 
-def example_report() -> str:
+def _example_report() -> str:
     """Answer the example scenario."""
     from gpucost.library.report import report
 
     return report(ROOT / "reports/examples/scenario.toml").to_markdown()
 
 
-def published_runs_page() -> str:
-    """Hold estimates against published runs."""
-    from benchmarks.published_runs import page
+def _made_by(module: str, function: str, *tables: str) -> str:
+    """Return what a function of another module makes, of the texts of tables where it reads some.
 
-    return page()
-
-
-def accuracy_table() -> str:
-    """Recompute every held-out figure; a table that differs within the solvers' tolerance stays."""
-    from benchmarks import accuracy
-
-    made = accuracy.table()
-    stored = accuracy.TABLE.read_text("utf-8")
-    return made if accuracy.differences(stored, made) else stored
-
-
-def accuracy_rows() -> str:
-    """Write the held-out prediction of every row; a file whose rows barely moved stays."""
-    from benchmarks import accuracy
-
-    known = accuracy.held_out()
-    made = accuracy.rows_table(known.found, known.items["source"])
-    stored = accuracy.ROWS.read_text("utf-8") if accuracy.ROWS.is_file() else ""
-    return made if accuracy.rows_differ(stored, made) else stored
-
-
-def accuracy_speeds() -> str:
-    """Draw predicted against measured speeds."""
-    from benchmarks import accuracy, reliability
-
-    return reliability.speeds(reliability.read(accuracy.ROWS.read_text("utf-8")))
-
-
-def accuracy_levels() -> str:
-    """Draw the coverage of ranges."""
-    from benchmarks import accuracy, reliability
-
-    return reliability.levels(reliability.read(accuracy.ROWS.read_text("utf-8")))
-
-
-def accuracy_page() -> str:
-    """Show the accuracy table."""
-    from benchmarks import accuracy
-
-    return accuracy.page((ROOT / "docs/accuracy.csv").read_text("utf-8"))
-
-
-def terms_table() -> str:
-    """Ask again what each term of the models earns outside its proposal."""
-    from benchmarks import terms
-
-    return terms.table()
-
-
-def few_shot_table() -> str:
-    """Measure again what a few runs of an unseen source teach."""
-    from benchmarks import few_shot
-
-    return few_shot.table()
-
-
-def price_index_table() -> str:
-    """Compute the index again."""
-    from benchmarks import price_index
-
-    return price_index.table()
-
-
-def price_index_picture() -> str:
-    """Draw the index."""
-    from benchmarks import price_index
-
-    return price_index.picture(price_index.read(price_index.TABLE.read_text("utf-8")))
-
-
-def price_index_page() -> str:
-    """Show the index and the forecasts."""
-    from benchmarks import price_index
-
-    return price_index.page(price_index.TABLE.read_text("utf-8"))
-
-
-def current_prices() -> str:
-    """Derive the prices that sources of the history listed lately, for commands that do not read the history."""
-    from gpucost.catalog import open_catalog
-    from gpucost.catalog.asof import current_rows
-
-    catalog = open_catalog()
-    return _as_csv("offers", current_rows(catalog.store, catalog.dated))
-
-
-def quote_fates() -> str:
-    """Derive whether quotes could still be had when their sellers were looked up again, and at what price."""
-    from tools.derived import quote_fates as fates
-
-    return _as_csv("quote_fates", fates(_as_it_stands()))
-
-
-def measured_chips() -> str:
-    """Count the measurements of each chip, for what stands beside an answer."""
-    from gpucost.catalog import open_catalog
-    from gpucost.errors import UnknownNameError
-
-    catalog, rows = open_catalog(), []
-    for kind in ("training", "serving"):
-        found: dict[str, list[dict[str, Any]]] = {}
-        for row in catalog.rows(f"{kind}_measurements"):
-            try:
-                found.setdefault(catalog.accelerator(row["gpu"]).id, []).append(row)
-            except UnknownNameError:
-                continue
-        for chip, seen in sorted(found.items()):
-            rates = [
-                2 * row["measured_output_tok_s_per_gpu"] * row["active_params_b"]
-                for row in seen
-                if kind == "serving" and row["measured_output_tok_s_per_gpu"] and row["active_params_b"]
-            ]
-            rows.append(
-                {
-                    "kind": kind,
-                    "accelerator_id": chip,
-                    "measurements": len(seen),
-                    "sources": len({row["source_id"] for row in seen}),
-                    "largest_gpus": max(row["n_gpus"] or 1 for row in seen),
-                    "highest_gflop_per_s_per_gpu": max(rates, default=None),
-                }
-            )
-    return _as_csv("measured_chips", rows)
-
-
-def training_records() -> str:
-    """List the highest speed measured on each chip in each precision, of dense models and of mixtures of experts."""
-    from gpucost.calibration.training import gather
-    from gpucost.catalog import open_catalog
-    from gpucost.workloads.training import make_workload, sizes
-
-    catalog = open_catalog()
-    measured = catalog.rows("training_measurements")
-    source_of = {row["id"]: row["source_id"] for row in measured}
-    found = gather(measured, catalog)
-    records: dict[tuple[str, str, bool], dict[str, Any]] = {}
-    for figure in found.figures:
-        row = found.rows[figure.row]
-        if row.method != "full":
-            continue
-        key = (row.accelerator.id, row.layout.precision, bool(row.architecture.experts))
-        workload = make_workload(row.architecture, sequence_tokens=int(row.sequence_tokens))
-        tflops = round(sizes(workload).model_flop_per_token * figure.value / 1e12, 1)
-        if tflops > records.get(key, {}).get("model_tflops_per_gpu", 0.0):
-            records[key] = {
-                **dict(zip(("accelerator_id", "precision", "experts"), key, strict=True)),
-                "model_tflops_per_gpu": tflops,
-                "model": row.architecture.name,
-                "gpus": row.layout.gpus,
-                "measurement_id": row.id,
-                "source_id": source_of[row.id],
-            }
-    return _as_csv("training_records", [records[key] for key in sorted(records)])
-
-
-def list_declines() -> str:
-    """Derive how list prices fell per year, for plans that do not read the history."""
-    from tools.derived import generation_declines
-
-    return _as_csv("list_declines", generation_declines(_as_it_stands()))
-
-
-def monthly_price_rows() -> str:
-    """Derive what a GPU-hour cost month by month, for forecasts and the index, which do not read the history."""
-    from tools.derived import monthly_prices
-
-    return _as_csv("monthly_prices", monthly_prices(_as_it_stands()))
+    Its module is imported only then: most files are made without it, and some take seconds to import.
+    """
+    return getattr(import_module(module), function)(*((ROOT / table).read_text("utf-8") for table in tables))
 
 
 @cache
@@ -473,17 +298,20 @@ def _as_it_stands() -> Catalog:
     return open_catalog(open_catalog().dated)
 
 
-def _as_csv(name: str, rows: list[dict[str, object]]) -> str:
+def _derived(table: str, rows: Callable[[Catalog], list[dict[str, Any]]]) -> str:
+    """Return a table that follows from others as CSV, so that what reads it need not read those."""
     out = StringIO()
-    writer = csv.DictWriter(out, TABLES[name].names, lineterminator="\n")
+    writer = csv.DictWriter(out, TABLES[table].names, lineterminator="\n")
     writer.writeheader()
-    for row in rows:
-        writer.writerow({column: _cell(value) for column, value in row.items()})
+
+    def cell(value: object) -> object:
+        if isinstance(value, float):
+            return f"{value:.8g}"  # beyond these digits machines differ
+        return int(value) if isinstance(value, bool) else value
+
+    for row in rows(_as_it_stands()):
+        writer.writerow({column: cell(value) for column, value in row.items()})
     return out.getvalue()
-
-
-def _cell(value: object) -> object:
-    return f"{value:.8g}" if isinstance(value, float) else int(value) if isinstance(value, bool) else value
 
 
 def price_file(path: Path) -> str:
@@ -495,18 +323,23 @@ def price_file(path: Path) -> str:
 
     text = path.read_text("utf-8")
     rows = list(csv.DictReader(StringIO(text, newline="")))
-    if all(row["offer_id"] for row in rows):
+    # new rows have no id yet; others are never touched, for prices are append-only
+    new = [(line, row) for line, row in enumerate(rows, 2) if not row["offer_id"]]
+    if not new:
         return text
-    short = [(line, row) for line, row in enumerate(rows, 2) if not row["offer_id"]]
-    cells = [{name: cell for name, cell in row.items() if cell} for _, row in short]
-    drafts = [Draft("offers", path, str(path), line, found) for (line, _), found in zip(short, cells, strict=True)]
+    drafts = [
+        Draft("offers", path, str(path), line, {name: cell for name, cell in row.items() if cell}) for line, row in new
+    ]
+    # completed as a row of a price book is, over the shipped facts
     shipped = Shipped(ROOT)
     prices = prices_of_rows(shipped.store, "new", drafts, Completion(shipped, {}, {}))
-    for (_, row), made in zip(short, shipped.store.fetch(f"{prices.numbered} ORDER BY n"), strict=True):
+    for (_, row), completed in zip(new, shipped.store.fetch(f"{prices.numbered} ORDER BY n"), strict=True):
         for name in TABLES["offers"].names:
+            # a cell that was filled in stays, but for names, of which a person may write another spelling
             stands_for_itself = row[name] and name not in ("provider", "gpu", "system_id")
-            if not stands_for_itself and made[name] is not None and name not in ("source_id", "confidence"):
-                row[name] = int(made[name]) if isinstance(made[name], bool) else made[name]
+            value = completed[name]
+            if not stands_for_itself and value is not None and name not in ("source_id", "confidence"):
+                row[name] = int(value) if isinstance(value, bool) else value
     out = StringIO()
     writer = csv.DictWriter(out, TABLES["offers"].names, lineterminator="\n")
     writer.writeheader()
@@ -525,47 +358,57 @@ class Output(NamedTuple):
 
 
 _HISTORY = ROOT / "pricing/offers/from-history.csv"
+# in the order in which one needs the other: tables before what is made of them
 OUTPUTS = (
     *(
         Output(f"pricing/offers/{path.name}", partial(price_file, path))
         for path in sorted(_HISTORY.parent.glob("*.csv"))
         if path != _HISTORY
     ),
-    Output("pricing/offers/from-history.csv", current_prices),  # before the pages that answer from prices
-    Output("pricing/quote_fates.csv", quote_fates),
-    Output("models/measured_chips.csv", measured_chips),
-    Output("models/training_records.csv", training_records),
-    Output("pricing/list_declines.csv", list_declines),
-    Output("pricing/monthly_prices.csv", monthly_price_rows, takes_minutes=True),
-    Output("docs/price-index.csv", price_index_table, takes_minutes=True),
-    Output("docs/price-index.svg", price_index_picture),  # after the table that it shows
-    Output("docs/price-index.md", price_index_page),
-    Output("docs/cli.md", command_page),
-    *(Output(f"docs/cli-{_slug(title)}.md", partial(commands_page, title)) for title in _groups()),
-    Output("docs/data-dictionary.md", dictionary_page),
-    Output("docs/sources.md", sources_page),
-    Output("docs/tco-method.md", method_page),
-    Output("docs/bills.md", bills_page),
-    Output("docs/published-runs.md", published_runs_page, tested=True),
-    Output("reports/examples/report.md", example_report),
-    Output("docs/accuracy.csv", accuracy_table, takes_minutes=True),
-    Output("docs/accuracy-rows.csv", accuracy_rows, takes_minutes=True),
-    Output("docs/accuracy-speeds.svg", accuracy_speeds),  # after the rows that it shows
-    Output("docs/accuracy-levels.svg", accuracy_levels),
-    Output("docs/terms.csv", terms_table, takes_minutes=True, when_named=True),
-    Output("docs/accuracy.md", accuracy_page, tested=True),  # after the table that it shows
-    Output("docs/few-shot.csv", few_shot_table, takes_minutes=True),
+    # prices that sources of the history listed lately, for commands that do not read the history; before the pages that
+    # answer from prices
+    Output(
+        "pricing/offers/from-history.csv",
+        partial(_derived, "offers", lambda catalog: current_rows(catalog.store, catalog.dated)),
+    ),
+    Output("pricing/quote_fates.csv", partial(_derived, "quote_fates", derived.quote_fates)),
+    Output("models/measured_chips.csv", partial(_derived, "measured_chips", derived.measured_chips)),
+    Output("models/training_records.csv", partial(_derived, "training_records", derived.training_records)),
+    Output("pricing/list_declines.csv", partial(_derived, "list_declines", derived.generation_declines)),
+    Output(
+        "pricing/monthly_prices.csv",
+        partial(_derived, "monthly_prices", derived.monthly_prices),
+        takes_minutes=True,
+    ),
+    Output("docs/price-index.csv", partial(_made_by, "benchmarks.price_index", "table"), takes_minutes=True),
+    Output("docs/price-index.svg", partial(_made_by, "benchmarks.price_index", "picture", "docs/price-index.csv")),
+    Output("docs/price-index.md", partial(_made_by, "benchmarks.price_index", "page", "docs/price-index.csv")),
+    Output("docs/cli.md", _command_page),
+    *(Output(f"docs/cli-{_slug(title)}.md", partial(_commands_page, title)) for title in _groups()),
+    Output("docs/data-dictionary.md", _dictionary_page),
+    Output("docs/sources.md", _sources_page),
+    Output("docs/tco-method.md", _method_page),
+    Output("docs/bills.md", _bills_page),
+    Output("docs/published-runs.md", partial(_made_by, "benchmarks.published_runs", "page"), tested=True),
+    Output("reports/examples/report.md", _example_report),
+    Output("docs/accuracy.csv", partial(_made_by, "benchmarks.accuracy", "renewed_table"), takes_minutes=True),
+    Output("docs/accuracy-rows.csv", partial(_made_by, "benchmarks.accuracy", "renewed_rows"), takes_minutes=True),
+    Output("docs/accuracy-speeds.svg", partial(_made_by, "benchmarks.reliability", "speeds", "docs/accuracy-rows.csv")),
+    Output("docs/accuracy-levels.svg", partial(_made_by, "benchmarks.reliability", "levels", "docs/accuracy-rows.csv")),
+    Output("docs/terms.csv", partial(_made_by, "benchmarks.terms", "table"), takes_minutes=True, when_named=True),
+    Output("docs/accuracy.md", partial(_made_by, "benchmarks.accuracy", "page", "docs/accuracy.csv"), tested=True),
+    Output("docs/few-shot.csv", partial(_made_by, "benchmarks.few_shot", "table"), takes_minutes=True),
     # drawn by another program, whose versions differ: made where they are asked for by name
     *(
-        Output(f"{gallery.FOLDER}/{one.name}.svg", partial(gallery.drawn, one.name), when_named=True)
-        for one in gallery.PICTURES
+        Output(f"{gallery.FOLDER}/{picture.name}.svg", partial(gallery.drawn, picture.name), when_named=True)
+        for picture in gallery.PICTURES
     ),
     Output("docs/gallery.md", gallery.page),
 )
 
 
 def stale(output: Output, write: bool) -> bool:
-    """Tell whether a file is not what it would be made to be, and write it where that is asked for."""
+    """Tell whether a file is not what it would be now, and write it where that is asked for."""
     path, text = ROOT / output.path, output.make().rstrip() + "\n"
     if path.is_file() and path.read_text("utf-8") == text:
         return False
@@ -580,23 +423,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m docs.generate", description="Write what is generated.")
     parser.add_argument("--check", action="store_true", help="name what is out of date instead of writing it")
     parser.add_argument("files", nargs="*", help="only these, by the end of their path")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     stand_still()
-    unknown = [name for name in asked.files if not any(output.path.endswith(name) for output in OUTPUTS)]
+    unknown = [name for name in options.files if not any(output.path.endswith(name) for output in OUTPUTS)]
     if unknown:
-        parser.error(f"{', '.join(unknown)} is not generated; there are {', '.join(one.path for one in OUTPUTS)}")
-    chosen = [
-        one
-        for one in OUTPUTS
-        if any(one.path.endswith(name) for name in asked.files)
-        or not (asked.files or one.when_named or (asked.check and (one.takes_minutes or one.tested)))
-    ]
-    found = [one.path for one in chosen if stale(one, not asked.check)]
-    for path in found:
-        print(f"out of date: {path}" if asked.check else f"written: {path}")
-    if asked.check and found:
+        paths = ", ".join(output.path for output in OUTPUTS)
+        parser.error(f"{', '.join(unknown)} is not generated; there are {paths}")
+
+    def due(output: Output) -> bool:
+        if options.files:
+            return any(output.path.endswith(name) for name in options.files)
+        return not (output.when_named or (options.check and (output.takes_minutes or output.tested)))
+
+    # in turn: a file that is written here is read by those behind it
+    outdated = [output.path for output in OUTPUTS if due(output) and stale(output, not options.check)]
+    for path in outdated:
+        print(f"out of date: {path}" if options.check else f"written: {path}")
+    if options.check and outdated:
         print("run: python -m docs.generate")
-    return 1 if asked.check and found else 0
+    return 1 if options.check and outdated else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tables that are derived from dated prices, which `python -m docs.generate` writes and the package only reads.
+"""Tables derived from dated prices and measurements: `python -m docs.generate` writes them, the package only reads.
 
 Fates of quotes: whether an offer could still be had when its seller was looked up again, and at what price.
 
@@ -14,6 +14,7 @@ quote did: some publishers copy a list in part. Within a kind of seller, a famil
 that of what was still offered.
 """
 
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -21,6 +22,7 @@ from gpucost.catalog.asof import load_history
 from gpucost.catalog.core import Catalog
 from gpucost.catalog.price_months import month_ends, prices_of_day
 from gpucost.catalog.prices import Watched, list_moves, mean_move, taken_together
+from gpucost.errors import UnknownNameError
 from gpucost.options import OPTIONS, quote_family
 
 SPANS_DAYS = ((4, 14), (15, 45), (46, 75), (76, 120), (121, 240), (241, 400))
@@ -149,3 +151,59 @@ def generation_declines(catalog: Catalog) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def measured_chips(catalog: Catalog) -> list[dict[str, Any]]:
+    """Count the measurements of each chip, for what stands beside an answer."""
+    table = []
+    for kind in ("training", "serving"):
+        by_chip: dict[str, list[Any]] = {}
+        for row in catalog.rows(f"{kind}_measurements"):
+            with suppress(UnknownNameError):  # a chip that the catalog does not hold
+                by_chip.setdefault(catalog.accelerator(row["gpu"]).id, []).append(row)
+        for chip, rows in sorted(by_chip.items()):
+            # two FLOP for each active parameter and token: what a speed of serving asks of the chip at least
+            rates = [
+                2 * row["measured_output_tok_s_per_gpu"] * row["active_params_b"]
+                for row in rows
+                if kind == "serving" and row["measured_output_tok_s_per_gpu"] and row["active_params_b"]
+            ]
+            table.append(
+                {
+                    "kind": kind,
+                    "accelerator_id": chip,
+                    "measurements": len(rows),
+                    "sources": len({row["source_id"] for row in rows}),
+                    "largest_gpus": max(row["n_gpus"] or 1 for row in rows),
+                    "highest_gflop_per_s_per_gpu": max(rates, default=None),
+                }
+            )
+    return table
+
+
+def training_records(catalog: Catalog) -> list[dict[str, Any]]:
+    """List the highest speed measured on each chip in each precision, of dense models and of mixtures of experts."""
+    from gpucost.calibration.training import gather
+    from gpucost.workloads.training import make_workload, sizes
+
+    rows = catalog.rows("training_measurements")
+    source_of = {row["id"]: row["source_id"] for row in rows}
+    measured = gather(rows, catalog)
+    records: dict[tuple[str, str, bool], dict[str, Any]] = {}
+    for figure in measured.figures:
+        row = measured.rows[figure.row]
+        if row.method != "full":  # adapters count other FLOP for a token
+            continue
+        key = (row.accelerator.id, row.layout.precision, bool(row.architecture.experts))
+        workload = make_workload(row.architecture, sequence_tokens=int(row.sequence_tokens))
+        tflops = round(sizes(workload).model_flop_per_token * figure.value / 1e12, 1)
+        if tflops > records.get(key, {}).get("model_tflops_per_gpu", 0.0):
+            records[key] = {
+                **dict(zip(("accelerator_id", "precision", "experts"), key, strict=True)),
+                "model_tflops_per_gpu": tflops,
+                "model": row.architecture.name,
+                "gpus": row.layout.gpus,
+                "measurement_id": row.id,
+                "source_id": source_of[row.id],
+            }
+    return [records[key] for key in sorted(records)]

@@ -1,17 +1,19 @@
-"""What every device script shares: an incremental CSV, a time box, and clean-up between cases."""
+"""What device scripts share: an incremental CSV, a time box, options, ranks, and clean-up between cases."""
 
+import argparse
 import csv
 import os
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from gpucost.bench.gpu.clock import CUDA, DEVICE, RANK, WORLD, clean, synchronize
 
-__all__ = ["CUDA", "DEVICE", "WORLD", "Table", "TimeBox", "clean", "guarded", "out", "peak_gb", "synchronize"]
+__all__ = ["CUDA", "DEVICE", "RANK", "WORLD", "Table", "TimeBox", "clean", "guarded", "out", "peak_gb", "synchronize"]
 
 
 class Table:
@@ -26,13 +28,10 @@ class Table:
 
     def add(self, **row: Any) -> None:
         if RANK == 0:
+            cells = {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
             with open(self.path, "a", newline="") as file:
-                csv.writer(file).writerow([_short(row.get(name, "")) for name in self.columns])
-            print(" ".join(f"{key}={_short(value)}" for key, value in row.items()), flush=True)
-
-
-def _short(value: Any) -> Any:
-    return f"{value:.6g}" if isinstance(value, float) else value
+                csv.writer(file).writerow([cells.get(name, "") for name in self.columns])
+            print(" ".join(f"{key}={value}" for key, value in cells.items()), flush=True)
 
 
 class TimeBox:
@@ -43,7 +42,7 @@ class TimeBox:
 
     def over(self) -> bool:
         spent = time.monotonic() - self.start_s > self.limit_s
-        if WORLD > 1:
+        if WORLD > 1:  # one rank that stops alone would leave the others waiting in a collective
             flag = torch.tensor([float(spent)], device=DEVICE)
             torch.distributed.broadcast(flag, 0)
             spent = bool(flag.item())
@@ -63,7 +62,7 @@ def peak_gb() -> tuple[float, float]:
 
 
 def guarded(case: Callable[[], None], label: str) -> None:
-    """Run one case; a failure is reported and the rest goes on."""
+    """Run one case; a failure is reported and the others go on."""
     try:
         case()
     except Exception as error:
@@ -71,9 +70,42 @@ def guarded(case: Callable[[], None], label: str) -> None:
         print(f"FAILED {label}: {reason}", flush=True)
         if os.environ.get("VERBOSE"):
             traceback.print_exc()
-        error.__traceback__ = None
+        error.__traceback__ = None  # its frames hold the tensors of the case
     clean()
 
 
+def run_cases(run: Callable[[Table, Any], None], table: Table, cases: Iterable[Any], box: TimeBox) -> None:
+    """Run cases one after the other while there is time."""
+    for case in cases:
+        if box.over():
+            break
+        guarded(lambda case=case: run(table, case), str(case))
+
+
 def out(name: str) -> str:
+    """Return where a file of results goes."""
     return os.path.join(os.environ.get("OUT", "device-results"), name)
+
+
+def options(description: str | None, seconds: float, **choices: Any) -> argparse.Namespace:
+    """Read what every script takes, and its `--set` where it has several."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=seconds, help="after which no further case begins")
+    parser.add_argument("--tiny", action="store_true", help="try the script without a GPU")
+    for name, values in choices.items():
+        parser.add_argument(f"--{name}", choices=values, required=True)
+    return parser.parse_args()
+
+
+@contextmanager
+def ranks() -> Iterator[None]:
+    """Join the ranks that torchrun started, and leave them together; nothing where there is one."""
+    if WORLD == 1:
+        yield
+        return
+    if CUDA:
+        torch.cuda.set_device(DEVICE)
+    torch.distributed.init_process_group("nccl" if CUDA else "gloo", device_id=DEVICE if CUDA else None)
+    yield
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()

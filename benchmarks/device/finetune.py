@@ -2,26 +2,23 @@
 
     python -m benchmarks.device.finetune [--seconds 150] [--tiny]
 
-Weights are random; time and memory don't depend on their values. Adapters are rank-r on every linear layer of a
+Adapters are rank-r on every linear layer of a
 block, fp32 as peft makes them over a bf16 base. `frozen4` holds the frozen base as packed 4-bit weights that
 are unpacked to bf16 for each product, forward and backward: the memory pattern of QLoRA.
 """
 
-import argparse
-from dataclasses import dataclass
-
 import torch
+from msgspec import Struct
 from torch import Tensor, nn
 
-from benchmarks.device.common import DEVICE, Table, TimeBox, clean, guarded, out
-from benchmarks.device.steps import COLUMNS, add_steps
+from benchmarks.device.common import DEVICE, Table, TimeBox, clean, options, out, run_cases
+from benchmarks.device.steps import COLUMNS, adapted, add_steps, library_model, recomputing
 from gpucost.bench.cases import SHAPES
 
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     model: str
     seq: int
     micro: int
@@ -32,26 +29,29 @@ class Case:
     family: str = "llama"
 
 
-class Packed(torch.autograd.Function):
+class _Packed(torch.autograd.Function):
     """y = x·Wᵀ with W unpacked from 4 bits for each product; only the packed bytes are kept."""
 
     @staticmethod
     def forward(ctx, x: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
         ctx.save_for_backward(packed, scale)
-        return x @ unpack(packed, scale).t()
+        return x @ _unpacked(packed, scale).t()
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        return grad @ unpack(*ctx.saved_tensors), None, None
+        return grad @ _unpacked(*ctx.saved_tensors), None, None
 
 
-def unpack(packed: Tensor, scale: Tensor) -> Tensor:
+def _unpacked(packed: Tensor, scale: Tensor) -> Tensor:
+    # two values to a byte, a scale for each 64 of a row
     low, high = (packed & 15).to(torch.bfloat16) - 8, (packed >> 4).to(torch.bfloat16) - 8
     whole = torch.stack((low, high), -1).view(scale.shape[0], -1, 64)
     return (whole * scale[:, :, None]).view(scale.shape[0], -1)
 
 
-class FrozenLinear(nn.Module):
+class _FrozenLinear(nn.Module):
+    """A frozen matrix in four bits, and its adapters in fp32."""
+
     def __init__(self, inputs: int, outputs: int, rank: int) -> None:
         super().__init__()
         self.register_buffer("packed", torch.randint(0, 255, (outputs, inputs // 2), dtype=torch.uint8, device=DEVICE))
@@ -61,7 +61,7 @@ class FrozenLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         update = x.to(self.down.dtype) @ self.down.t() @ self.up.t()
-        return Packed.apply(x, self.packed, self.scale) + update.to(x.dtype)
+        return _Packed.apply(x, self.packed, self.scale) + update.to(x.dtype)
 
 
 def configuration(model: str, family: str = "llama", cache: bool = False):
@@ -83,27 +83,18 @@ def configuration(model: str, family: str = "llama", cache: bool = False):
 
 
 def build(case: Case) -> nn.Module:
-    from transformers import AutoModelForCausalLM
-
-    config = configuration(case.model, case.family)
-    dtype = torch.float32 if case.recipe == "amp" else torch.bfloat16
-    with torch.device(DEVICE):
-        model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype)
+    model = library_model(configuration(case.model, case.family), recipe=case.recipe)
     if case.method == "lora":
-        from peft import LoraConfig, get_peft_model
-
-        model = get_peft_model(model, LoraConfig(r=case.rank, lora_alpha=16, target_modules=TARGETS, lora_dropout=0.0))
+        model = adapted(model, case.rank, TARGETS)
     if case.method == "frozen4":
         model.requires_grad_(False)
         for layer in model.model.layers:
             for part in (layer.self_attn, layer.mlp):
                 for name in [n for n, child in part.named_children() if n in TARGETS]:
                     old = getattr(part, name)
-                    setattr(part, name, FrozenLinear(old.in_features, old.out_features, case.rank))
+                    setattr(part, name, _FrozenLinear(old.in_features, old.out_features, case.rank))
     if case.recompute == "full":
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-        if case.method != "full":
-            model.enable_input_require_grads()
+        recomputing(model, frozen=case.method != "full")
     return model.train()
 
 
@@ -111,9 +102,10 @@ def run(table: Table, case: Case) -> None:
     model = build(case)
     clean()
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-5, fused=True)
-    add_steps(table, model, optimizer, case, amp=case.recipe == "amp", warmup=1, task=case.method)
+    add_steps(table, model, optimizer, case, SHAPES[case.model], amp=case.recipe == "amp", warmup=1, task=case.method)
 
 
+# in order of worth: a run that is cut short has measured what matters most
 CASES = [
     Case("llama3-8b", 2048, 4, "full", "lora"),
     Case("llama2-13b", 4096, 1, "none", "lora"),
@@ -136,21 +128,15 @@ CASES = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=150)
-    parser.add_argument("--tiny", action="store_true")
-    options = parser.parse_args()
-    box, table = TimeBox(options.seconds), Table(out("finetune.csv"), ["task", "lora_rank", "family", *COLUMNS])
+    arguments = options(__doc__, 150)
+    table = Table(out("finetune.csv"), ["task", "lora_rank", "family", *COLUMNS])
     tiny = [
         Case("tiny", 32, 1, "none", "lora", 4),
         Case("tiny", 32, 1, "full", "lora", 4, family="qwen2"),
         Case("tiny", 32, 1, "none", "full", 4, recipe="amp"),
         Case("tiny", 32, 1, "full", "frozen4", 4),
     ]
-    for case in tiny if options.tiny else CASES:
-        if box.over():
-            break
-        guarded(lambda c=case: run(table, c), str(case))
+    run_cases(run, table, tiny if arguments.tiny else CASES, TimeBox(arguments.seconds))
 
 
 if __name__ == "__main__":

@@ -7,24 +7,21 @@ the host, `generate` with its default cache, grouped products of experts against
 much of the memory's bandwidth a few multiprocessors reach.
 """
 
-import argparse
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
+from msgspec import Struct
 from torch import Tensor
 
-from benchmarks.device.common import CUDA, DEVICE, Table, TimeBox, clean, guarded, out, peak_gb, synchronize
+from benchmarks.device.common import CUDA, DEVICE, Table, TimeBox, clean, guarded, options, out, peak_gb, run_cases
+from benchmarks.device.common import synchronize as wait
 from benchmarks.device.finetune import TARGETS, configuration
-from benchmarks.device.steps import COLUMNS, add_steps
+from benchmarks.device.steps import COLUMNS, adapted, add_steps, library_model, recomputing
 from gpucost.bench.cases import SHAPES
 
-ADAPTED = 16  # rank of adapters
 
-
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     model: str
     seq: int
     micro: int
@@ -32,45 +29,33 @@ class Case:
     attention: str  # eager | sdpa
     recipe: str = "bf16"
     recompute: str = "none"
-    rank: int = ADAPTED
+    rank: int = 16  # of adapters
     family: str = "llama"
 
 
-def build(model: str, attention: str, dtype: torch.dtype = torch.bfloat16, cache: bool = False):
-    from transformers import AutoModelForCausalLM
-
-    config = configuration(model, cache=cache)
-    with torch.device(DEVICE):
-        return AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=dtype)
-
-
 def train(table: Table, case: Case) -> None:
-    model = build(case.model, case.attention, torch.float32 if case.recipe == "amp" else torch.bfloat16)
+    model = library_model(configuration(case.model), recipe=case.recipe, attention=case.attention)
     if case.method == "lora":
-        from peft import LoraConfig, get_peft_model
-
-        model = get_peft_model(model, LoraConfig(r=case.rank, target_modules=TARGETS, lora_dropout=0.0))
+        model = adapted(model, case.rank, TARGETS)
     if case.recompute == "full":
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-        if case.method == "lora":
-            model.enable_input_require_grads()
+        recomputing(model, frozen=case.method == "lora")
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-5, fused=CUDA)
     clean()
     row = {"task": case.method, "attention": case.attention}
-    add_steps(table, model.train(), optimizer, case, amp=case.recipe == "amp", warmup=2, **row)
+    add_steps(table, model.train(), optimizer, case, SHAPES[case.model], amp=case.recipe == "amp", warmup=2, **row)
 
 
 def generate(table: Table, model: str, batch: int, prompt: int, new: int) -> None:
     """Time a token of `generate` as it comes: the difference of two lengths, without the prompt."""
-    lm = build(model, "sdpa", cache=True).eval()
+    lm = library_model(configuration(model, cache=True)).eval()
     tokens = torch.randint(SHAPES[model].vocab, (batch, prompt), device=DEVICE)
     times = {}
-    for length in (4, new, 4, new):
-        synchronize()
+    for length in (4, new, 4, new):  # the first two warm up: their times are overwritten
+        wait()
         begin = time.perf_counter()
         with torch.no_grad():
             lm.generate(tokens, max_new_tokens=length, min_new_tokens=length, do_sample=False, pad_token_id=0)
-        synchronize()
+        wait()
         times[length] = time.perf_counter() - begin
     tpot_ms = 1e3 * (times[new] - times[4]) / (new - 4)
     table.add(model=model, batch=batch, prompt=prompt, new=new, tpot_ms=tpot_ms, peak_memory_gb=peak_gb()[0])
@@ -80,10 +65,10 @@ def seconds(work: Callable[[], object], tries: int = 5) -> float:
     """Return the median time of a piece of work after a warm-up."""
     times = []
     for _ in range(tries + 2):
-        synchronize()
+        wait()
         begin = time.perf_counter()
         work()
-        synchronize()
+        wait()
         times.append(time.perf_counter() - begin)
     return sorted(times[2:])[tries // 2]
 
@@ -91,12 +76,13 @@ def seconds(work: Callable[[], object], tries: int = 5) -> float:
 def experts(table: Table, name: str, hidden: int, ffn: int, count: int, chosen: int, tokens: int) -> None:
     """Time the grouped products of a layer's experts, its permutation, and one plain product of the same work."""
     rows = tokens * chosen
+    # tokens choose by lot, so that experts get unlike numbers of rows, as they do in training
     sizes = torch.bincount(torch.randint(count, (rows,)), minlength=count)
     ends = torch.cumsum(sizes, 0).to(torch.int32).to(DEVICE)
     x = torch.randn(rows, hidden, dtype=torch.bfloat16, device=DEVICE)
     order = torch.randperm(rows, device=DEVICE)
     up = torch.randn(count, hidden, 2 * ffn, dtype=torch.bfloat16, device=DEVICE)
-    one = torch.randn(hidden, 2 * ffn, dtype=torch.bfloat16, device=DEVICE)
+    single = torch.randn(hidden, 2 * ffn, dtype=torch.bfloat16, device=DEVICE)
     grad = torch.randn(rows, 2 * ffn, dtype=torch.bfloat16, device=DEVICE)
 
     def permute() -> Tensor:
@@ -110,12 +96,12 @@ def experts(table: Table, name: str, hidden: int, ffn: int, count: int, chosen: 
         "forward": lambda: torch._grouped_mm(x, up, offs=ends),
         "to_inputs": lambda: torch._grouped_mm(grad, up.transpose(-2, -1), offs=ends),
         "to_weights": lambda: torch._grouped_mm(x.t(), grad, offs=ends),
-        "plain": lambda: x @ one,
+        "plain": lambda: x @ single,
         "plain_to_weights": lambda: x.t() @ grad,
         "permute": permute,
         "combine": combine,
     }
-    flop = 4.0 * rows * hidden * ffn
+    flop = 4.0 * rows * hidden * ffn  # two for each product and sum, two matrices side by side
     for kind, work in products.items():
         time_s = seconds(work)
         table.add(
@@ -136,7 +122,7 @@ def read(table: Table, programs: int) -> None:
             sums += tl.load(source + start + step * stride + tl.arange(0, BLOCK))
         tl.store(target + start + tl.arange(0, BLOCK), sums)
 
-    block = 16_384
+    block = 16_384  # of integers: 64 KiB a step, enough in flight to hide the latency of memory
     source = torch.zeros(1 << 30, dtype=torch.int32, device=DEVICE)
     target = torch.zeros(programs * block, dtype=torch.int32, device=DEVICE)
     steps = source.numel() // (programs * block)
@@ -144,7 +130,7 @@ def read(table: Table, programs: int) -> None:
     table.add(programs=programs, gb_per_s=4.0 * steps * programs * block / time_s / 1e9)
 
 
-TRAINED = [
+CASES = [
     Case("llama3-8b", 512, 1, "lora", "sdpa"),
     Case("llama3-8b", 512, 1, "lora", "eager"),
     Case("llama3.2-1b", 1024, 8, "full", "eager"),
@@ -158,8 +144,8 @@ TRAINED = [
     Case("llama3.2-1b", 256, 1, "lora", "sdpa"),
     Case("llama3.2-3b", 512, 2, "lora", "sdpa"),
 ]
-WRITTEN = [("llama3-8b", 1), ("llama3-8b", 16), ("llama3.2-1b", 1), ("llama3.2-3b", 16)]
-EXPERTS = {
+GENERATED = [("llama3-8b", 1), ("llama3-8b", 16), ("llama3.2-1b", 1), ("llama3.2-3b", 16)]
+EXPERTS = {  # hidden, feed-forward, experts (on one GPU) and those that a token chooses
     "qwen3-30b-a3b": (2048, 768, 128, 8),
     "gpt-oss-120b": (2880, 2880, 128, 4),
     "qwen3-235b-a22b": (4096, 1536, 128, 8),
@@ -170,33 +156,29 @@ EXPERTS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=420)
-    parser.add_argument("--tiny", action="store_true")
-    options = parser.parse_args()
-    box = TimeBox(options.seconds)
-    trained = Table(out("library-train.csv"), ["task", "attention", "lora_rank", "family", *COLUMNS])
-    written = Table(out("library-generate.csv"), ["model", "batch", "prompt", "new", "tpot_ms", "peak_memory_gb"])
+    arguments = options(__doc__, 420)
+    box = TimeBox(arguments.seconds)
+    steps = Table(out("library-train.csv"), ["task", "attention", "lora_rank", "family", *COLUMNS])
+    generated = Table(out("library-generate.csv"), ["model", "batch", "prompt", "new", "tpot_ms", "peak_memory_gb"])
     products = Table(
         out("library-experts.csv"),
         ["model", "hidden", "ffn", "experts", "chosen", "tokens", "kind", "time_s", "tflops"],
     )
     speeds = Table(out("library-read.csv"), ["programs", "gb_per_s"])
-    if options.tiny:
-        guarded(lambda: train(trained, Case("tiny", 32, 1, "full", "eager")), "tiny")
-        guarded(lambda: generate(written, "tiny", 1, 8, 8), "tiny")
+    if arguments.tiny:
+        guarded(lambda: train(steps, Case("tiny", 32, 1, "full", "eager")), "tiny")
+        guarded(lambda: generate(generated, "tiny", 1, 8, 8), "tiny")
         return
     for name, sizes in EXPERTS.items():
         for tokens in (4096, 16_384):
             guarded(lambda n=name, s=sizes, t=tokens: experts(products, n, *s, t), name)
+    # as many programs as an H100 has multiprocessors (132), fewer, and two on each
     for programs in (8, 16, 32, 48, 64, 78, 96, 108, 132, 264):
         guarded(lambda p=programs: read(speeds, p), str(programs))
-    for case in TRAINED:
+    run_cases(train, steps, CASES, box)
+    for model, batch in GENERATED:
         if not box.over():
-            guarded(lambda c=case: train(trained, c), str(case))
-    for model, batch in WRITTEN:
-        if not box.over():
-            guarded(lambda m=model, b=batch: generate(written, m, b, 512, 64), f"{model} × {batch}")
+            guarded(lambda m=model, b=batch: generate(generated, m, b, 512, 64), f"{model} × {batch}")
 
 
 if __name__ == "__main__":

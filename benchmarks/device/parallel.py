@@ -6,29 +6,28 @@ Plain PyTorch: a pipeline of two stages under 1F1B, attention over keys and valu
 sequence, experts reached by all-to-all, FSDP's own offload, and optimizer states kept by the host.
 """
 
-import argparse
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from msgspec import Struct
+from msgspec.structs import replace
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from benchmarks.device.common import CUDA, DEVICE, RANK, WORLD, Table, TimeBox, guarded, out, peak_gb
+from benchmarks.device.common import CUDA, DEVICE, RANK, WORLD, Table, TimeBox, options, out, peak_gb, ranks, run_cases
 from benchmarks.device.common import synchronize as wait
 from benchmarks.device.steps import COLUMNS, allocated_gb, dimensions
 from gpucost.bench.cases import SHAPES
 from gpucost.bench.gpu.steps import BenchBlock, BenchDecoder, Experts, meshes, parameters_of
 
-SHARED = ["pp", "cp", "ep", "offload", "n_experts", "moe_topk", "moe_ffn_hidden", "gradient_views"]
+_SHARED = ["pp", "cp", "ep", "offload", "n_experts", "moe_topk", "moe_ffn_hidden", "gradient_views"]
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(Struct, frozen=True):
     """A step of a model that two GPUs share in one way."""
 
     way: str  # pipeline | context | expert | offload-all | offload-states
@@ -77,15 +76,15 @@ class Stage(nn.Module):
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
         x = x if self.last else self.ends[0](tokens)
-        where = self.positions(tokens)
+        rotation = self.positions(tokens)
         for block in self.blocks:
-            x = checkpoint(block, x, *where, use_reentrant=False) if self.full else block(x, *where)
+            x = checkpoint(block, x, *rotation, use_reentrant=False) if self.full else block(x, *rotation)
         if not self.last:
             return x
         return F.cross_entropy(self.ends[1](self.ends[0](x)).flatten(0, 1).float(), tokens.flatten())
 
 
-def pipeline_step(stage: Stage, tokens: Tensor, count: int, width: int, marks: dict[str, float]) -> None:
+def _pipeline_step(stage: Stage, tokens: Tensor, count: int, width: int, marks: dict[str, float]) -> None:
     """1F1B over two stages: the first holds two micro-batches, the last one."""
     shape = (*tokens.shape, width)
 
@@ -101,7 +100,7 @@ def pipeline_step(stage: Stage, tokens: Tensor, count: int, width: int, marks: d
             grad, x = x.grad, room() if number + 1 < count else None
             exchange(grad, x)
         return
-    ahead = [stage(tokens, tokens)]
+    ahead = [stage(tokens, tokens)]  # micro-batches whose gradient has not come back
     exchange(ahead[0].detach(), None)
     for number in range(count):
         if number + 1 < count:
@@ -111,7 +110,7 @@ def pipeline_step(stage: Stage, tokens: Tensor, count: int, width: int, marks: d
         ahead.pop(0).backward(grad)
 
 
-class Gathered(torch.autograd.Function):
+class _Gathered(torch.autograd.Function):
     """The parts of all ranks side by side, along the sequence."""
 
     @staticmethod
@@ -127,36 +126,39 @@ class Gathered(torch.autograd.Function):
         return mine
 
 
-def attend_over_all(self: BenchBlock, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def _attend_over_all(self: BenchBlock, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Attend from this rank's part of the sequence to the parts before it and its own."""
     from torch.nn.attention.bias import causal_lower_right
 
     b, s, _ = x.shape
     q, k, v = (f(x).view(b, s, -1, self.head_dim).transpose(1, 2) for f in (self.q, self.k, self.v))
-    k, v = (Gathered.apply(part)[:, :, : (RANK + 1) * s] for part in (k, v))
+    k, v = (_Gathered.apply(part)[:, :, : (RANK + 1) * s] for part in (k, v))
+    # the last key is this rank's last token: the mask's corner is at the lower right, not at the upper left
     mask = causal_lower_right(s, k.shape[2])
     return self.o(
         F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=self.grouped).transpose(1, 2).reshape(b, s, -1)
     )
 
 
-class Exchanged(torch.autograd.Function):
+class _Exchanged(torch.autograd.Function):
     """Rows sent to the ranks of their experts; the gradient takes the way back."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, mine: list[int], theirs: list[int]) -> Tensor:
         ctx.sizes = mine, theirs
-        dist.all_to_all_single(got := x.new_empty(sum(theirs), x.shape[1]), x.contiguous(), theirs, mine)
-        return got
+        received = x.new_empty(sum(theirs), x.shape[1])
+        dist.all_to_all_single(received, x.contiguous(), theirs, mine)
+        return received
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         mine, theirs = ctx.sizes
-        dist.all_to_all_single(back := grad.new_empty(sum(mine), grad.shape[1]), grad.contiguous(), mine, theirs)
+        back = grad.new_empty(sum(mine), grad.shape[1])
+        dist.all_to_all_single(back, grad.contiguous(), mine, theirs)
         return back, None, None
 
 
-class SpreadExperts(Experts):
+class _SpreadExperts(Experts):
     """Experts of which each rank holds its share."""
 
     def __init__(self, whole: Experts) -> None:
@@ -171,26 +173,28 @@ class SpreadExperts(Experts):
         weight, index = self.router(flat).float().softmax(-1).topk(self.chosen, -1)
         order = index.flatten().argsort(stable=True)
         counts = F.one_hot(index.flatten(), self.count).sum(0)
+        # how many rows each rank sends to each expert comes first: the sizes of the exchange of rows
         dist.all_to_all_single(arriving := torch.empty_like(counts), counts)
         mine, theirs = (part.view(WORLD, -1).sum(1).tolist() for part in (counts, arriving))
-        got = Exchanged.apply(flat[order // self.chosen], mine, theirs)
-        own = torch.arange(self.count // WORLD, device=x.device).repeat(WORLD).repeat_interleave(arriving)
-        local = own.argsort(stable=True)
+        received = _Exchanged.apply(flat[order // self.chosen], mine, theirs)
+        # rows arrive by rank and within it by expert; grouped products want them by expert alone
+        expert = torch.arange(self.count // WORLD, device=x.device).repeat(WORLD).repeat_interleave(arriving)
+        local = expert.argsort(stable=True)
         ends = arriving.view(WORLD, -1).sum(0).cumsum(0).int()
-        gate, up = self.products(got[local], self.gate_up, ends).chunk(2, -1)
+        gate, up = self.products(received[local], self.gate_up, ends).chunk(2, -1)
         done = self.products(F.silu(gate) * up, self.down, ends)
-        back = Exchanged.apply(torch.empty_like(done).index_copy(0, local, done), theirs, mine)
+        back = _Exchanged.apply(torch.empty_like(done).index_copy(0, local, done), theirs, mine)
         back = back * weight.flatten()[order].to(back.dtype)[:, None]
         return torch.zeros_like(flat).index_add(0, order // self.chosen, back).view_as(x)
 
 
 def build(case: Split) -> nn.Module:
     """Make this rank's part of the model."""
-    with torch.device("meta"):
+    with torch.device("meta"):  # no rank ever holds the whole model
         whole = BenchDecoder(SHAPES[case.model], case.recompute, 0, False).to(torch.bfloat16)
         if case.way == "expert":
             for block in whole.blocks:
-                block.experts = SpreadExperts(block.experts)
+                block.experts = _SpreadExperts(block.experts)
         model = Stage(whole, RANK == 1) if case.way == "pipeline" else whole
     if case.way in ("context", "offload-all"):
         from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
@@ -198,7 +202,7 @@ def build(case: Split) -> nn.Module:
         more = {"offload_policy": CPUOffloadPolicy()} if case.way == "offload-all" else {}
         for block in model.blocks:
             if case.way == "context":
-                block.attend = attend_over_all.__get__(block)
+                block.attend = _attend_over_all.__get__(block)
             fully_shard(block, mesh=meshes(1)["data"], **more)
         fully_shard(model, mesh=meshes(1)["data"], **more)
     model.to_empty(device="cpu" if case.way == "offload-all" else DEVICE)
@@ -208,14 +212,14 @@ def build(case: Split) -> nn.Module:
     return model
 
 
-def on_host(model: nn.Module) -> Callable[[], None]:
+def _on_host(model: nn.Module) -> Callable[[], None]:
     """Keep weights' copies, gradients and states on the host; return the update."""
     copies = {p: nn.Parameter(p.detach().float().cpu().pin_memory()) for p in model.parameters()}
     optimizer = torch.optim.AdamW(copies.values(), lr=1e-5, fused=True)
 
     def take(p: Tensor) -> None:
         copies[p].grad = p.grad.float().cpu()
-        p.grad = None
+        p.grad = None  # on the device a gradient lives only until it is copied
 
     for p in copies:
         p.register_post_accumulate_grad_hook(take)
@@ -229,7 +233,7 @@ def on_host(model: nn.Module) -> Callable[[], None]:
     return update
 
 
-def on_device(model: nn.Module, case: Split) -> Callable[[], None]:
+def _on_device(model: nn.Module, case: Split) -> Callable[[], None]:
     """Return the update of parameters where they lie; gradients of what ranks share are summed in place."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     shared = [p for name, p in model.named_parameters() if not name.endswith((".gate_up", ".down"))]
@@ -246,7 +250,7 @@ def on_device(model: nn.Module, case: Split) -> Callable[[], None]:
 def run(table: Table, case: Split) -> None:
     """Measure three steps after one."""
     model, shape = build(case), SHAPES[case.model]
-    update = on_host(model) if case.way == "offload-states" else on_device(model, case)
+    update = _on_host(model) if case.way == "offload-states" else _on_device(model, case)
     length = case.sequence // (WORLD if case.way == "context" else 1)
     tokens = torch.randint(shape.vocab, (case.micro, length), device=DEVICE)
     times, marks = [], {}
@@ -256,7 +260,7 @@ def run(table: Table, case: Split) -> None:
         wait()
         begin = time.perf_counter()
         if case.way == "pipeline":
-            pipeline_step(model, tokens, case.accumulate, shape.hidden, marks)
+            _pipeline_step(model, tokens, case.accumulate, shape.hidden, marks)
         else:
             loss = model(tokens, tokens)
             marks["after_forward_gb"] = allocated_gb()
@@ -266,13 +270,8 @@ def run(table: Table, case: Split) -> None:
         update()
         wait()
         times.append(time.perf_counter() - begin)
+    time_s = sorted(times[1:])[1]
     peak, reserved = peak_gb()
-    add(table, case, sorted(times[1:])[1], peak_memory_gb=peak, peak_reserved_gb=reserved, **marks)
-
-
-def add(table: Table, case: Split, time_s: float, **measured: float) -> None:
-    """Write a row."""
-    shape = SHAPES[case.model]
     with torch.device("meta"):
         parameters = parameters_of(BenchDecoder(shape, "none", 0, False))
     ways = {"pipeline": "pp", "context": "cp", "expert": "ep"}
@@ -280,35 +279,29 @@ def add(table: Table, case: Split, time_s: float, **measured: float) -> None:
     gpus = 1 if case.way == "offload-states" else WORLD
     data = gpus // degrees["pp"] // degrees["cp"]
     moe = {"n_experts": shape.experts, "moe_topk": shape.experts_per_token, "moe_ffn_hidden": shape.ffn}
-    tokens = case.micro * case.sequence * case.accumulate * data
+    step_tokens = case.micro * case.sequence * case.accumulate * data
     table.add(
-        **dimensions(case.model, parameters), **degrees, **(moe if shape.experts else {}),
+        **dimensions(case.model, shape, parameters), **degrees, **(moe if shape.experts else {}),
         seq_len=case.sequence, n_gpus=gpus, tp=1, dp=data, micro_batch=case.micro, accumulate=case.accumulate,
         zero_stage=3 if case.way in ("context", "offload-all") else 0, recipe=case.recipe, compiled=0,
         activation_recompute=case.recompute, optimizer="fused", loss_chunk_tokens=0, gradient_views=1,
         offload={"offload-all": "all", "offload-states": "states"}.get(case.way, "none"),
-        measured_iter_time_s=time_s, measured_tokens_per_s_per_gpu=tokens / gpus / time_s, **measured,
+        measured_iter_time_s=time_s, measured_tokens_per_s_per_gpu=step_tokens / gpus / time_s,
+        peak_memory_gb=peak, peak_reserved_gb=reserved, **marks,
     )  # fmt: skip
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=300)
-    parser.add_argument("--tiny", action="store_true")
-    options = parser.parse_args()
-    if CUDA:
-        torch.cuda.set_device(DEVICE)
-    dist.init_process_group("nccl" if CUDA else "gloo", device_id=DEVICE if CUDA else None)
-    box, table = TimeBox(options.seconds), Table(out("parallel.csv"), [*COLUMNS, *SHARED])
-    for case in CASES:
-        if box.over():
-            break
-        if options.tiny:
-            model = "tiny-moe" if case.way == "expert" else "tiny"
-            case = Split(case.way, model, 64, 1, case.recompute, case.accumulate)
-        guarded(lambda c=case: run(table, c), str(case))
-    dist.barrier()
-    dist.destroy_process_group()
+    arguments = options(__doc__, 300)
+    if WORLD == 1:
+        raise SystemExit("start it by torchrun --nproc-per-node 2: the layouts are those of two ranks")
+    cases = CASES
+    if arguments.tiny:
+        cases = [
+            replace(case, model="tiny-moe" if case.way == "expert" else "tiny", sequence=64, micro=1) for case in CASES
+        ]
+    with ranks():
+        run_cases(run, Table(out("parallel.csv"), [*COLUMNS, *_SHARED]), cases, TimeBox(arguments.seconds))
 
 
 if __name__ == "__main__":

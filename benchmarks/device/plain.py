@@ -7,7 +7,6 @@ steps go into `plain.json` in the form of a bench's figures: predictions of a ca
 against what it did not see.
 """
 
-import argparse
 import json
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from benchmarks.device.common import CUDA, DEVICE, TimeBox, clean, guarded, out, synchronize
+from benchmarks.device.common import CUDA, DEVICE, TimeBox, clean, guarded, options, out, synchronize
 from gpucost import clock
 from gpucost.bench.cases import SHAPES, BenchCase
 from gpucost.bench.gpu.clock import FP8
@@ -26,7 +25,7 @@ from gpucost.bench.gpu.worker import MEASURES
 WARM_S, LOOP_S = (1.5, 1.0) if CUDA else (0.01, 0.01)
 Step = Callable[[], Any]
 
-TRAIN: list[dict[str, Any]] = [
+_TRAIN: list[dict[str, Any]] = [
     {"model": "gpt2-124m", "sequence": 2048, "micro_batch": 8},
     {"model": "tinyllama-1.1b", "sequence": 4096, "micro_batch": 2},
     {"model": "llama3.2-1b", "sequence": 1024, "micro_batch": 12},
@@ -39,7 +38,7 @@ TRAIN: list[dict[str, Any]] = [
     {"model": "llama3.2-3b", "sequence": 2048, "micro_batch": 2, "recipe": "bf16", "compiled": True},
     {"model": "tinyllama-1.1b", "sequence": 2048, "micro_batch": 8, "compiled": True, "recompute": "full"},
 ]
-SERVE = [
+_SERVE = [
     ("llama3.2-3b", "decode", 1, 2048), ("qwen2.5-1.5b", "decode", 16, 1024), ("llama3.2-3b", "decode", 128, 512),
     ("llama3-8b", "decode", 16, 4096), ("llama2-7b", "prefill", 1, 1024), ("llama3.2-3b", "prefill", 1, 8192),
     ("llama3-8b", "prefill", 1, 4096), ("qwen2.5-1.5b", "prefill", 2, 4096),
@@ -64,11 +63,11 @@ def loop(action: Step) -> float:
     return spent_s / calls
 
 
-def graphed(action: Step) -> Step:
+def _graphed(action: Step) -> Step:
     """Return an action as a graph replays it: without the gaps of launches."""
     if not CUDA:
         return action
-    action()
+    action()  # once before: what is allocated or compiled on a first call cannot be captured
     synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -82,13 +81,14 @@ def kernels(size: int) -> dict[str, tuple[Step, float]]:
     x = torch.randn(size * size // 8, 32, device=DEVICE)
     y, a, b = torch.empty_like(x), torch.randn(size, size, **half), torch.randn(size, size, **half)
     q, k = torch.randn(4, 32, size // 2, 128, **half), torch.randn(4, 8, size // 2, 128, **half)
+    # eight matrices in turn, more than the caches hold: each read comes from memory, as in decoding
     w, thin = [torch.randn(14336, size // 2, **half) for _ in range(8)], torch.randn(16, size // 2, **half)
     host = torch.empty(2**28 if CUDA else 2**20, dtype=torch.uint8, pin_memory=CUDA)
     inside = torch.empty_like(host, device=DEVICE)
     wide, other = torch.randn(size, size, device=DEVICE), torch.randn(size, size, device=DEVICE)
     product = 2e-9 * size**3
     torch.backends.cuda.matmul.allow_tf32 = True
-    found: dict[str, tuple[Step, float]] = {
+    actions: dict[str, tuple[Step, float]] = {
         "copy 1073741824": (lambda: y.copy_(x), 8e-9 * x.numel()),
         "matmul bf16 8192 8192 8192": (lambda: a @ b.t(), product),
         "matmul tf32 8192 8192 8192": (lambda: wide @ other.t(), product),
@@ -96,15 +96,15 @@ def kernels(size: int) -> dict[str, tuple[Step, float]]:
             lambda: F.scaled_dot_product_attention(q, k, k, is_causal=True, enable_gqa=True),
             2e-9 * 4 * 32 * (size // 2) ** 2 * 128,
         ),
-        "matmul bf16 16 4096 14336": (graphed(lambda: [F.linear(thin, one) for one in w]), 8e-9 * 14336 * size),
+        "matmul bf16 16 4096 14336": (_graphed(lambda: [F.linear(thin, matrix) for matrix in w]), 8e-9 * 14336 * size),
         "host to_device 268435456 True": (lambda: inside.copy_(host, non_blocking=True), 1e-9 * host.numel()),
     }
     if CUDA:
-        a8, b8, one = a.to(FP8), b.to(FP8), torch.ones((), device=DEVICE)
-        found["matmul fp8 8192 8192 8192"] = (
-            lambda: torch._scaled_mm(a8, b8.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16,
+        a8, b8, scale = a.to(FP8), b.to(FP8), torch.ones((), device=DEVICE)
+        actions["matmul fp8 8192 8192 8192"] = (
+            lambda: torch._scaled_mm(a8, b8.t(), scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16,
                                      use_fast_accum=True), product)  # fmt: skip
-    return found
+    return actions
 
 
 def whole_step(**sizes: Any) -> float:
@@ -118,41 +118,42 @@ def whole_step(**sizes: Any) -> float:
 
 def figure(op: str, **sizes: Any) -> dict[str, Any]:
     """Measure one step as the bench does; the row of its file."""
-    words = [str(value) for value in sizes.values() if value is not False]
-    case = BenchCase(" ".join([op, *words]), op, op, sizes)
+    # the id as the bench writes it, so that both can be set side by side
+    values = [str(value) for value in sizes.values() if value is not False]
+    case = BenchCase(" ".join([op, *values]), op, op, sizes)
     return {"id": case.id, "group": op, "op": op, **sizes, **MEASURES[op](**sizes)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=200)
-    parser.add_argument("--tiny", action="store_true")
-    options = parser.parse_args()
-    box = TimeBox(options.seconds)
-    found: dict[str, Any] = {"plain": {}, "figures": [], "started": clock.today().isoformat()}
+    arguments = options(__doc__, 200)
+    box = TimeBox(arguments.seconds)
+    bench: dict[str, Any] = {"plain": {}, "figures": [], "started": clock.today().isoformat()}
 
-    def keep(name: str, measure: Step, into: str) -> None:
+    def measure(name: str, action: Step, into: str) -> None:
         if box.over():
             return
-        value = measure()
-        found[into].append(value) if into == "figures" else found[into].update({name: value})
+        value = action()
+        if into == "figures":
+            bench["figures"].append(value)
+        else:
+            bench["plain"][name] = value
         print(name, value if into == "plain" else value["time_s"], flush=True)
-        with open(out("plain.json"), "w") as file:
-            json.dump(found, file, indent=1)
+        with open(out("plain.json"), "w") as file:  # after each: a run that is cut short keeps what it measured
+            json.dump(bench, file, indent=1)
 
-    def all_kernels() -> None:
-        for name, (action, amount) in kernels(256 if options.tiny else 8192).items():
-            keep(name, lambda action=action, amount=amount: amount / loop(action), "plain")
+    def measure_kernels() -> None:
+        for name, (action, amount) in kernels(256 if arguments.tiny else 8192).items():
+            measure(name, lambda action=action, amount=amount: amount / loop(action), "plain")
 
-    guarded(all_kernels, "kernels")
+    guarded(measure_kernels, "kernels")
     small = {"model": "tiny", "sequence": 32, "micro_batch": 1}
-    for sizes in [small] if options.tiny else TRAIN:
-        guarded(lambda s=sizes: keep(str(s), lambda: figure("train", **s), "figures"), str(sizes))
-    for model, phase, batch, context in [("tiny", "decode", 2, 32)] if options.tiny else SERVE:
+    for sizes in [small] if arguments.tiny else _TRAIN:
+        guarded(lambda s=sizes: measure(str(s), lambda: figure("train", **s), "figures"), str(sizes))
+    for model, phase, batch, context in [("tiny", "decode", 2, 32)] if arguments.tiny else _SERVE:
         sizes = {"model": model, "phase": phase, "batch": batch, "context": context}
-        guarded(lambda s=sizes: keep(str(s), lambda: figure("serve", **s), "figures"), str(sizes))
-    for sizes in [small] if options.tiny else AGAIN:
-        guarded(lambda s=sizes: keep("train " + str(s), lambda: whole_step(**s), "plain"), str(sizes))
+        guarded(lambda s=sizes: measure(str(s), lambda: figure("serve", **s), "figures"), str(sizes))
+    for sizes in [small] if arguments.tiny else AGAIN:
+        guarded(lambda s=sizes: measure("train " + str(s), lambda: whole_step(**s), "plain"), str(sizes))
     clean()
 
 

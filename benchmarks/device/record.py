@@ -19,7 +19,7 @@ from gpucost.catalog import open_catalog
 
 STEPS = Path(__file__).parents[2] / "models" / "measurements" / "memory.csv"
 OPTIMIZERS = {"fused": "adamw (fused)", "foreach": "adamw (foreach)", "sgd": "sgd with momentum (fused)"}
-RECORD = Path(__file__).parents[2] / "models" / "measurements" / "bench.csv"
+_RECORD = Path(__file__).parents[2] / "models" / "measurements" / "bench.csv"
 STEP = {"recompute": "none", "recipe": "amp", "compiled": 0, "sharding": 0}  # what a training step is where not said
 
 
@@ -36,16 +36,16 @@ def cell(value: Any) -> str:
 
 def row_of(figure: dict[str, Any], columns: list[str], shared: dict[str, Any]) -> dict[str, str]:
     """Return one figure of a bench as a row."""
-    said = {**(STEP if figure["op"] == "train" else {}), "ranks": 1, **shared, **figure, "case": figure["id"]}
-    return {name: cell(said.get(name)) for name in columns}
+    values = {**(STEP if figure["op"] == "train" else {}), "ranks": 1, **shared, **figure, "case": figure["id"]}
+    return {name: cell(values.get(name)) for name in columns}
 
 
-def step_row(name: str, row: dict[str, str], columns: list[str], shared: dict[str, str]) -> dict[str, str]:
+def _step_row(name: str, row: dict[str, str], columns: list[str], shared: dict[str, str]) -> dict[str, str]:
     """Return one measured step as a row of memory: 16 bytes of state under fp32 weights, 4 fewer without a variance."""
     state = (8 if row["recipe"] == "bf16" else 16) - (4 if row["optimizer"] == "sgd" else 0)
     batch = int(row["micro_batch"]) * int(row["accumulate"]) * int(row["dp"])
     compiled = row["compiled"] == "1"
-    said = {
+    values = {
         **row, **shared, "id": name, "source_name": "gpucost device benchmarks", "gated_mlp": "y", "precision": "bf16",
         "framework": f"plain PyTorch 2.11 {'torch.compile per block' if compiled else 'eager'}",
         **{name: row.get(name) or "1" for name in ("pp", "cp", "ep")}, "global_batch": str(batch), "core": "1",
@@ -53,13 +53,13 @@ def step_row(name: str, row: dict[str, str], columns: list[str], shared: dict[st
         "state_bytes_per_param": str(state),
     }  # fmt: skip
     if row["loss_chunk_tokens"] == "0":
-        said |= {"loss_chunk_tokens": "", "loss_chunk_recompute": ""}
+        values |= {"loss_chunk_tokens": "", "loss_chunk_recompute": ""}
     if row.get("n_experts"):
-        said["ffn_hidden"] = row["moe_ffn_hidden"]
-    return {column: said.get(column) or "" for column in columns}
+        values["ffn_hidden"] = row["moe_ffn_hidden"]
+    return {column: values.get(column) or "" for column in columns}
 
 
-def record_steps(options: argparse.Namespace) -> None:
+def _record_steps(options: argparse.Namespace) -> None:
     """Append measured steps to the rows of memory; those of the same source are replaced."""
     with options.file.open(encoding="utf-8", newline="") as file:
         measured = list(csv.DictReader(file))
@@ -68,13 +68,14 @@ def record_steps(options: argparse.Namespace) -> None:
         columns, known = list(reader.fieldnames or ()), list(reader)
     shared = {"gpu": options.machine, "source_id": options.source, "as_of": options.date}
     family = options.machine.partition("-")[0]
+    # ids of rows: layouts that two GPUs share beside steps of one
     kind = "pair" if options.file.stem == "parallel" else "step"
-    rows = [step_row(f"{family}-{kind}-{n:02}", row, columns, shared) for n, row in enumerate(measured)]
-    kept = [row for row in known if row["source_id"] != options.source]
+    rows = [_step_row(f"{family}-{kind}-{n:02}", row, columns, shared) for n, row in enumerate(measured)]
+    others = [row for row in known if row["source_id"] != options.source]
     with STEPS.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows([*kept, *rows])
+        writer.writerows([*others, *rows])
 
 
 def main() -> None:
@@ -85,7 +86,7 @@ def main() -> None:
     parser.add_argument("--date", default="", help="of steps, as 2026-11-22")
     options = parser.parse_args()
     if options.file.suffix == ".csv":
-        record_steps(options)
+        _record_steps(options)
         return
     bench = json.loads(options.file.read_text("utf-8"))
     chip = accelerator_of(open_catalog(), bench["machine"]["device"])
@@ -95,15 +96,15 @@ def main() -> None:
         "machine": options.machine, "gpu": chip.id, "gpus": bench["machine"]["gpus"], "as_of": bench["started"][:10],
         "software": software, "source_id": options.source,
     }  # fmt: skip
-    with RECORD.open(encoding="utf-8", newline="") as file:
+    with _RECORD.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         columns, known = list(reader.fieldnames or ()), list(reader)
     rows = [row_of(figure, columns, shared) for figure in bench["figures"] if not range_of(figure)]
     cases = {row["case"] for row in rows}
-    kept = [row for row in known if row["machine"] != options.machine or row["case"] not in cases]
+    others = [row for row in known if row["machine"] != options.machine or row["case"] not in cases]
     order = list(dict.fromkeys([*(row["machine"] for row in known), options.machine]))
-    whole = sorted([*kept, *rows], key=lambda row: order.index(row["machine"]))
-    with RECORD.open("w", encoding="utf-8", newline="") as file:
+    whole = sorted([*others, *rows], key=lambda row: order.index(row["machine"]))
+    with _RECORD.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(whole)

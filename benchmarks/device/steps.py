@@ -1,4 +1,4 @@
-"""Training steps of library models: what a row says of them, and how they are timed."""
+"""Training steps of library models: how they are built and timed, and what a row says of them."""
 
 import time
 from typing import Any
@@ -7,44 +7,42 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, peak_gb, synchronize
-from gpucost.bench.cases import SHAPES
+from gpucost.bench.cases import ModelShape
 
 COLUMNS = [
-    "model",
-    "params_b",
-    "n_layers",
-    "hidden",
-    "n_heads",
-    "n_kv_heads",
-    "ffn_hidden",
-    "vocab",
-    "seq_len",
-    "n_gpus",
-    "tp",
-    "dp",
-    "zero_stage",
-    "micro_batch",
-    "accumulate",
-    "activation_recompute",
-    "recipe",
-    "compiled",
-    "optimizer",
-    "loss_chunk_tokens",
-    "loss_chunk_recompute",
-    "forward_backward_s",
-    "optimizer_s",
-    "measured_iter_time_s",
-    "measured_tokens_per_s_per_gpu",
-    "after_forward_gb",
-    "before_step_gb",
-    "peak_memory_gb",
-    "peak_reserved_gb",
-]
+    "model", "params_b", "n_layers", "hidden", "n_heads", "n_kv_heads", "ffn_hidden", "vocab", "seq_len", "n_gpus",
+    "tp", "dp", "zero_stage", "micro_batch", "accumulate", "activation_recompute", "recipe", "compiled", "optimizer",
+    "loss_chunk_tokens", "loss_chunk_recompute", "forward_backward_s", "optimizer_s", "measured_iter_time_s",
+    "measured_tokens_per_s_per_gpu", "after_forward_gb", "before_step_gb", "peak_memory_gb", "peak_reserved_gb",
+]  # fmt: skip
 
 
-def dimensions(model: str, parameters: int) -> dict[str, Any]:
+def library_model(config: Any, *, recipe: str = "bf16", attention: str = "sdpa") -> nn.Module:
+    """Build a model of Transformers with random weights: time and memory do not depend on their values."""
+    from transformers import AutoModelForCausalLM
+
+    # mixed precision keeps its weights in fp32 and casts them for each product
+    dtype = torch.float32 if recipe == "amp" else torch.bfloat16
+    with torch.device(DEVICE):
+        return AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=dtype)
+
+
+def adapted(model: nn.Module, rank: int, targets: str | list[str]) -> nn.Module:
+    """Freeze a model and give it adapters as peft makes them."""
+    from peft import LoraConfig, get_peft_model
+
+    return get_peft_model(model, LoraConfig(r=rank, target_modules=targets, lora_dropout=0.0))
+
+
+def recomputing(model: nn.Module, frozen: bool) -> None:
+    """Keep no activations of a block but its input."""
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if frozen:  # else no input of a block asks for a gradient, and nothing flows back through it
+        model.enable_input_require_grads()
+
+
+def dimensions(model: str, shape: ModelShape, parameters: int) -> dict[str, Any]:
     """What a row says of a model."""
-    shape = SHAPES[model]
     return {
         "model": model,
         "params_b": parameters / 1e9,
@@ -61,13 +59,22 @@ def allocated_gb() -> float:
     return torch.cuda.memory_allocated() / 1e9 if CUDA else float("nan")
 
 
-def timed_steps(
-    model: nn.Module, optimizer: torch.optim.Optimizer, tokens: Tensor, *, amp: bool, warmup: int
-) -> tuple[float, dict[str, float]]:
-    """Return the median time of three steps of a library model after a warm-up, and what was allocated within."""
+def add_steps(
+    table: Table,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    case: Any,
+    shape: ModelShape,
+    *,
+    amp: bool,
+    warmup: int,
+    **row: Any,
+) -> None:
+    """Time steps of a library model and write a row: the median of three; `row` adds to what a case says."""
+    tokens = torch.randint(shape.vocab, (case.micro, case.seq), device=DEVICE)
     times, marks = [], {}
     for index in range(warmup + 3):
-        if index == warmup and CUDA:
+        if index == warmup and CUDA:  # the first steps also hold what compiling and choosing kernels take
             torch.cuda.reset_peak_memory_stats()
         synchronize()
         begin = time.perf_counter()
@@ -77,23 +84,15 @@ def timed_steps(
         marks["after_forward_gb"] = allocated_gb()
         loss.backward()
         marks["before_step_gb"] = allocated_gb()
-        del loss
+        del loss  # it holds the logits, and the next step would find them there
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         synchronize()
         times.append(time.perf_counter() - begin)
-    return sorted(times[warmup:])[1], marks
-
-
-def add_steps(
-    table: Table, model: nn.Module, optimizer: torch.optim.Optimizer, case: Any, *, amp: bool, warmup: int, **row: Any
-) -> None:
-    """Time steps of a library model and write a row; `row` adds to what a case says."""
-    tokens = torch.randint(SHAPES[case.model].vocab, (case.micro, case.seq), device=DEVICE)
-    time_s, marks = timed_steps(model, optimizer, tokens, amp=amp, warmup=warmup)
+    time_s = sorted(times[warmup:])[1]
     peak, reserved = peak_gb()
     table.add(
-        **dimensions(case.model, sum(p.numel() for p in model.parameters())), **marks, **row,
+        **dimensions(case.model, shape, sum(p.numel() for p in model.parameters())), **marks, **row,
         seq_len=case.seq, micro_batch=case.micro, accumulate=1, activation_recompute=case.recompute,
         recipe=case.recipe, family=case.family, lora_rank=case.rank, loss_chunk_tokens=0, n_gpus=WORLD, tp=1, dp=WORLD,
         zero_stage=getattr(case, "zero", 0), compiled=getattr(case, "compiled", 0),

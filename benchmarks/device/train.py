@@ -6,21 +6,18 @@
 The steps are those of `gpucost bench` (gpucost/bench/gpu/steps.py), over more layouts and recipes.
 """
 
-import argparse
-
-import torch
-import torch.distributed as dist
 from msgspec.structs import replace
 
-from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, TimeBox, clean, guarded, out
+from benchmarks.device.common import WORLD, Table, TimeBox, clean, options, out, ranks, run_cases
 from benchmarks.device.steps import COLUMNS, dimensions
+from gpucost.bench.cases import SHAPES
 from gpucost.bench.gpu.steps import TrainStep, measure_training
 
 
 def run(table: Table, case: TrainStep) -> None:
-    found = measure_training(case, warmup=2, repeat=3)
+    measured = measure_training(case, warmup=2, repeat=3)
     table.add(
-        **dimensions(case.model, found["parameters"]),
+        **dimensions(case.model, SHAPES[case.model], measured["parameters"]),
         seq_len=case.sequence,
         n_gpus=WORLD,
         tp=case.tensor,
@@ -34,13 +31,14 @@ def run(table: Table, case: TrainStep) -> None:
         optimizer=case.optimizer,
         loss_chunk_tokens=case.loss_chunk,
         loss_chunk_recompute=int(case.chunk_recompute),
-        measured_iter_time_s=found["time_s"],
-        measured_tokens_per_s_per_gpu=found["tokens_per_s_per_gpu"],
-        peak_memory_gb=found["peak_gb"],
-        **{name: found[name] for name in COLUMNS if name in found},
+        measured_iter_time_s=measured["time_s"],
+        measured_tokens_per_s_per_gpu=measured["tokens_per_s_per_gpu"],
+        peak_memory_gb=measured["peak_gb"],
+        **{name: measured[name] for name in COLUMNS if name in measured},
     )
 
 
+# in order of worth: a run that is cut short has measured what matters most
 SINGLE = [
     TrainStep("gpt2-124m", 1024, 64, compiled=True, chunk_recompute=False),
     TrainStep("llama3.2-3b", 4096, 3, compiled=True, chunk_recompute=False),
@@ -87,35 +85,23 @@ NODE = [
 ]
 
 
-def tiny_cases() -> list[TrainStep]:
+def _tiny_cases() -> list[TrainStep]:
     """The kinds of case that a machine without a GPU can try, on a tiny model."""
-    found = set()
+    kinds = set()
     for case in SINGLE + NODE:
         alone = WORLD == 1 and (case.sharding > 0 or case.tensor > 1)
         if not case.compiled and case.tensor <= WORLD and not alone:
-            found.add(replace(case, model="tiny", sequence=32, micro_batch=1, loss_chunk=16 * bool(case.loss_chunk)))
-    return sorted(found, key=str)
+            kinds.add(replace(case, model="tiny", sequence=32, micro_batch=1, loss_chunk=16 * bool(case.loss_chunk)))
+    return sorted(kinds, key=str)  # a set has no order, and every rank must run the same case
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", choices=("single", "node", "tiny"), required=True)
-    parser.add_argument("--seconds", type=float, default=240)
-    options = parser.parse_args()
-    if WORLD > 1:
-        if CUDA:
-            torch.cuda.set_device(DEVICE)
-        dist.init_process_group("nccl" if CUDA else "gloo", device_id=DEVICE if CUDA else None)
-    cases = {"single": SINGLE, "node": NODE, "tiny": tiny_cases()}[options.set]
-    box, table = TimeBox(options.seconds), Table(out(f"train-{options.set}.csv"), COLUMNS)
-    clean()
-    for case in cases:
-        if box.over():
-            break
-        guarded(lambda c=case: run(table, c), str(case))
-    if WORLD > 1:
-        dist.barrier()
-        dist.destroy_process_group()
+    arguments = options(__doc__, 240, set=("single", "node", "tiny"))
+    cases = {"single": SINGLE, "node": NODE, "tiny": _tiny_cases()}[arguments.set]
+    with ranks():
+        box, table = TimeBox(arguments.seconds), Table(out(f"train-{arguments.set}.csv"), COLUMNS)
+        clean()
+        run_cases(run, table, cases, box)
 
 
 if __name__ == "__main__":

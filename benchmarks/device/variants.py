@@ -6,20 +6,17 @@
 They hold the memory model against software that it was not derived from.
 """
 
-import argparse
-from dataclasses import dataclass
-
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F
+from msgspec import Struct
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, TimeBox, clean, guarded, out
-from benchmarks.device.steps import COLUMNS, add_steps
+from benchmarks.device.common import DEVICE, WORLD, Table, TimeBox, clean, options, out, ranks, run_cases
+from benchmarks.device.steps import COLUMNS, adapted, add_steps, library_model, recomputing
 from gpucost.bench.cases import ModelShape
 
-SHAPES = {
+SHAPES = {  # as published, where the bench's GPT-2 has a gated feed-forward of as many parameters
     "gpt2-124m": ModelShape(12, 768, 12, 12, 3072, 50304),
     "gpt2-xl": ModelShape(48, 1600, 25, 25, 6400, 50304),
     "llama3.2-1b": ModelShape(16, 2048, 32, 8, 8192, 128256),
@@ -32,8 +29,7 @@ SHAPES = {
 }
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     model: str
     family: str  # gpt2-script | llama | qwen2 | gemma | mixtral | mistral | gpt2
     seq: int
@@ -48,7 +44,7 @@ class Case:
     views: int = 0
 
 
-class Layer(nn.Module):
+class _Layer(nn.Module):
     """A pre-norm layer of GPT-2: one projection for queries, keys and values, GELU, biases."""
 
     def __init__(self, shape: ModelShape) -> None:
@@ -68,14 +64,14 @@ class Layer(nn.Module):
         return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
 
 
-class Script(nn.Module):
+class _Script(nn.Module):
     """A GPT-2 as small training scripts write it: learned positions, tied embeddings, the loss over all logits."""
 
     def __init__(self, shape: ModelShape, seq: int, recompute: str) -> None:
         super().__init__()
         self.recompute = recompute
         self.tokens, self.positions = nn.Embedding(shape.vocab, shape.hidden), nn.Embedding(seq, shape.hidden)
-        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+        self.layers = nn.ModuleList(_Layer(shape) for _ in range(shape.layers))
         self.norm, self.head = nn.LayerNorm(shape.hidden), nn.Linear(shape.hidden, shape.vocab, bias=False)
         self.head.weight = self.tokens.weight
 
@@ -87,7 +83,7 @@ class Script(nn.Module):
         return F.cross_entropy(logits.view(-1, logits.size(-1)), labels.view(-1))
 
 
-def library_config(case: Case):
+def _configuration(case: Case):
     import transformers as hf
 
     shape = SHAPES[case.model]
@@ -103,10 +99,15 @@ def library_config(case: Case):
             attn_pdrop=0.0,
             use_cache=False,
         )
-    kinds = {"llama": hf.LlamaConfig, "qwen2": hf.Qwen2Config, "gemma": hf.GemmaConfig, "mistral": hf.MistralConfig}
+    kinds = {
+        "llama": hf.LlamaConfig,
+        "qwen2": hf.Qwen2Config,
+        "gemma": hf.GemmaConfig,
+        "mistral": hf.MistralConfig,
+        "mixtral": hf.MixtralConfig,
+    }
     extra = {"num_local_experts": 8, "num_experts_per_tok": 2} if case.family == "mixtral" else {}
-    kind = hf.MixtralConfig if case.family == "mixtral" else kinds[case.family]
-    return kind(
+    return kinds[case.family](
         vocab_size=shape.vocab,
         hidden_size=shape.hidden,
         intermediate_size=shape.ffn,
@@ -122,28 +123,21 @@ def library_config(case: Case):
 
 
 def build(case: Case) -> nn.Module:
-    dtype = torch.float32 if case.recipe == "amp" else torch.bfloat16
     if case.family == "gpt2-script":
-        model: nn.Module = Script(SHAPES[case.model], case.seq, case.recompute).to(DEVICE, dtype)
+        dtype = torch.float32 if case.recipe == "amp" else torch.bfloat16
+        model: nn.Module = _Script(SHAPES[case.model], case.seq, case.recompute).to(DEVICE, dtype)
         return torch.compile(model) if case.compiled else model
-    from transformers import AutoModelForCausalLM
-
-    with torch.device(DEVICE):
-        model = AutoModelForCausalLM.from_config(library_config(case), attn_implementation="sdpa", dtype=dtype)
-    if case.targets:
-        from peft import LoraConfig, get_peft_model
-
-        names = case.targets.split(",") if "," in case.targets else case.targets
-        model = get_peft_model(model, LoraConfig(r=case.rank, target_modules=names, lora_dropout=0.0))
+    model = library_model(_configuration(case), recipe=case.recipe)
+    if case.targets:  # names of modules, or one of peft's words for many
+        model = adapted(model, case.rank, case.targets.split(",") if "," in case.targets else case.targets)
     if case.recompute == "full":
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-        if case.targets:
-            model.enable_input_require_grads()
+        recomputing(model, frozen=bool(case.targets))
     model.train()
     return torch.compile(model) if case.compiled else model
 
 
 def spread(model: nn.Module, case: Case) -> nn.Module:
+    """Share a model among the ranks: sharded, or a copy on each."""
     if WORLD == 1:
         return model
     if case.zero == 3:
@@ -158,13 +152,14 @@ def spread(model: nn.Module, case: Case) -> nn.Module:
 
 
 def run(table: Table, case: Case) -> None:
+    torch._dynamo.reset()  # else graphs of the case before stay in memory
     model = spread(build(case), case)
     clean()
     trained = [p for p in model.parameters() if p.requires_grad]
-    options = {"fused": True} if case.optimizer == "fused" else {}
-    optimizer = torch.optim.AdamW(trained, lr=1e-5, **options)
-    own = {"amp": case.recipe == "amp" and case.zero < 2, "targets": case.targets, "views": case.views}
-    add_steps(table, model, optimizer, case, warmup=2, **own)
+    optimizer = torch.optim.AdamW(trained, lr=1e-5, **({"fused": True} if case.optimizer == "fused" else {}))
+    amp = case.recipe == "amp" and case.zero < 2  # a sharded model casts by its policy
+    row = {"targets": case.targets, "views": case.views}
+    add_steps(table, model, optimizer, case, SHAPES[case.model], amp=amp, warmup=2, **row)
 
 
 SINGLE = [
@@ -185,7 +180,7 @@ SINGLE = [
     Case("mistral-7b", "mistral", 2048, 1, "full", optimizer="default"),
     Case("llama3.2-1b", "llama", 2048, 1, optimizer="default", recipe="amp"),
 ]
-PAIR = [
+_PAIR = [
     Case("llama3.2-1b", "llama", 2048, 4, recipe="amp"),
     Case("llama3.2-1b", "llama", 2048, 4, recipe="amp", views=1),
     Case("gpt2-124m", "gpt2-script", 1024, 32, recipe="amp", compiled=1),
@@ -197,28 +192,14 @@ PAIR = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=200)
-    parser.add_argument("--tiny", action="store_true")
-    options = parser.parse_args()
-    if WORLD > 1:
-        if CUDA:
-            torch.cuda.set_device(DEVICE)
-        dist.init_process_group("nccl" if CUDA else "gloo", device_id=DEVICE if CUDA else None)
-    cases = SINGLE if WORLD == 1 else PAIR
-    if options.tiny:
+    arguments = options(__doc__, 200)
+    cases = SINGLE if WORLD == 1 else _PAIR
+    if arguments.tiny:  # each kind once; Gemma's heads are wider than a tiny model
         kinds = {(c.family, c.recompute, c.recipe, c.targets, c.zero, c.views) for c in cases if c.family != "gemma"}
         cases = [Case("tiny", f, 32, 1, r, p, 0, t, 4, z, views=v) for f, r, p, t, z, v in sorted(kinds)]
-    box = TimeBox(options.seconds)
-    table = Table(out(f"variants-{WORLD}.csv"), ["family", "targets", "lora_rank", "views", *COLUMNS])
-    for case in cases:
-        if box.over():
-            break
-        guarded(lambda c=case: run(table, c), str(case))
-        torch._dynamo.reset()
-    if WORLD > 1:
-        dist.barrier()
-        dist.destroy_process_group()
+    with ranks():
+        table = Table(out(f"variants-{WORLD}.csv"), ["family", "targets", "lora_rank", "views", *COLUMNS])
+        run_cases(run, table, cases, TimeBox(arguments.seconds))
 
 
 if __name__ == "__main__":

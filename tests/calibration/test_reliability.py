@@ -25,5 +25,6 @@ def test_a_miss_costs_ten_times_what_lies_beyond_the_end():
 
 
 def test_every_row_is_a_point():
-    rows = reliability.read(accuracy.ROWS.read_text("utf-8"))
-    assert reliability.speeds(rows).count('opacity="0.45"') == len(rows) + len(reliability.GROUPS)  # and the legend
+    text = accuracy.ROWS.read_text("utf-8")
+    rows = reliability.read(text)
+    assert reliability.speeds(text).count('opacity="0.45"') == len(rows) + len(reliability.GROUPS)  # and the legend
