@@ -50,31 +50,45 @@ def in_turn(
     >>> [(row["factor"], row["effect"]) for row in rows]
     [('time', -4.0), ('price', 8.0)]
     """
-    current, rows, waiting = dict(before), list[Change](), list[Cause]()
+    rows: list[Change] = []
+    waiting: list[Cause] = []
+    current = dict(before)
     start = last = _rounded(figure(current), digits)
 
-    def moved(cause: Cause) -> list[str]:
+    def changed_factors(cause: Cause) -> list[str]:
         return [name for name in cause.factors if current.get(name) != after.get(name)]
 
-    def taken(cause: Cause, names: Sequence[str]) -> bool:
+    def change_factors(cause: Cause, names: Sequence[str]) -> bool:
+        """Change the factors and write down what that does; False, and nothing changed, where it leaves no figure."""
         nonlocal current, last
-        tried = current | {name: after.get(name) for name in names}
-        if not isfinite(value := figure(tried)):
+        changed = current | {name: after.get(name) for name in names}
+        value = figure(changed)
+        if not isfinite(value):
             return False
-        current, now, column = tried, _rounded(value, digits), cause.shown if cause.shown in names else names[0]
-        rows.append(change(cause.name, column, before.get(column), after.get(column), now - last))
-        last = now
+        now = _rounded(value, digits)
+        column = cause.shown if cause.shown in names else names[0]
+        rows.append(_change(cause.name, column, before.get(column), after.get(column), now - last))
+        current, last = changed, now
         return True
 
     for cause in causes:
-        if not (names := moved(cause)):
+        names = changed_factors(cause)
+        if not names:
             continue
-        if not taken(cause, names):  # a price by another rule waits for what the rule reads
+        if not change_factors(cause, names):  # a price by another rule waits for what the rule reads
             waiting.append(cause)
             continue
-        while ready := next((candidate for candidate in waiting if taken(candidate, moved(candidate))), None):
-            waiting.remove(ready)
-    if waiting and not taken(waiting[0], [name for candidate in waiting for name in moved(candidate)]):
+        # Each change may have brought what one that waits was lacking, and that one what another lacks.
+        progress = True
+        while progress:
+            progress = False
+            for other in waiting:
+                if change_factors(other, changed_factors(other)):
+                    waiting.remove(other)
+                    progress = True
+                    break
+    # What never became possible alone is one change, under the first of its names.
+    if waiting and not change_factors(waiting[0], [name for cause in waiting for name in changed_factors(cause)]):
         raise ArithmeticError("no finite figure")
     return [*rows, *_remainder(ends, last - start, digits)]
 
@@ -86,12 +100,13 @@ def side_by_side(before: Values, after: Values, ends: tuple[float, float], digit
     >>> [(row["factor"], row["effect"]) for row in rows]
     [('a', 0.5), ('b', -2.0), ('c', 1.0)]
     """
-    rows, explained = list[Change](), Decimal(0)
+    rows: list[Change] = []
+    explained = Decimal(0)
     for name in dict.fromkeys([*before, *after]):
         effect = _rounded(after.get(name) or 0.0, digits) - _rounded(before.get(name) or 0.0, digits)
         explained += effect
         if effect:
-            rows.append(change(name, name, before.get(name), after.get(name), effect))
+            rows.append(_change(name, name, before.get(name), after.get(name), effect))
     return [*rows, *_remainder(ends, explained, digits)]
 
 
@@ -100,7 +115,7 @@ def difference(ends: tuple[float, float], digits: int = 2) -> float:
     return float(_rounded(ends[1], digits) - _rounded(ends[0], digits))
 
 
-def change(factor: str, name: str, before: Any, after: Any, effect: Decimal, note: str = "") -> Change:
+def _change(factor: str, name: str, before: Any, after: Any, effect: Decimal, note: str = "") -> Change:
     """Return one effect."""
     return {
         "factor": factor,
@@ -112,15 +127,16 @@ def change(factor: str, name: str, before: Any, after: Any, effect: Decimal, not
     }
 
 
-def _remainder(ends: tuple[float, float], told: Decimal, digits: int) -> Sequence[Change]:
-    left = Decimal(str(difference(ends, digits))) - told
-    words = "rounding, or another version of the formulas"
-    return [change(REMAINDER, "", None, None, left, words)] if left else []
+def _remainder(ends: tuple[float, float], explained: Decimal, digits: int) -> Sequence[Change]:
+    left = Decimal(str(difference(ends, digits))) - explained
+    note = "rounding, or another version of the formulas"
+    return [_change(REMAINDER, "", None, None, left, note)] if left else []
 
 
 def _rounded(value: float, digits: int) -> Decimal:
     if not isfinite(value):
         raise ArithmeticError("no finite figure")
+    # repr is the shortest text that means this double: 0.285 is rounded as a reader would, not as its binary neighbour
     return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), context=_EVERY_DIGIT)
 
 
@@ -150,7 +166,8 @@ _TERMS = (
     "prepaid",
 )
 _SPEED = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high")
-# what is trained, how fast, on how many, where and on which terms, at which price
+# What is trained, how fast, on how many, where and on which terms, at which price: each effect is counted at the
+# earlier causes' new values and the later ones' old, so that the order is part of the answer.
 OF_A_RUN = (
     Cause("tokens", "tokens", ("tokens",)),
     Cause("throughput", _SPEED[0], _SPEED),
@@ -164,18 +181,18 @@ OF_A_RUN = (
     Cause("storage", "storage_usd_per_gb_month", ("dataset_gb", "checkpoints_gb", "storage_usd_per_gb_month")),
     Cause("egress", "egress_usd_per_gb", ("egress_gb", "egress_usd_per_gb")),
 )
-OF_TOKENS = (
+_OF_TOKENS = (
     Cause("tokens served", "tokens_per_month", ("tokens_per_month",)),
     Cause("speed", "tokens_per_s_per_gpu", ("tokens_per_s_per_gpu",)),
     Cause("time in use", "busy_fraction", ("busy_fraction",)),
     Cause("price", "usd_per_gpu_hour", ("usd_per_gpu_hour",)),
 )
 _GROUPS = ("scope", "workload", "purchase", "facility", "energy", "staff", "contracts", "finance", "tax", "residual")
-PER_MTOK_DIGITS = 9  # of a price of a million tokens: a hundredth of a cent is much
+_PER_MTOK_DIGITS = 9  # of a price of a million tokens: there a hundredth of a cent is much
 
 
 def of_runs(before: Values, after: Values, ends: Ends) -> list[Change]:
-    """Return why one run costs more than another."""
+    """Return why one run costs more than another, from the factors of both."""
     return in_turn(before, after, OF_A_RUN, run_usd, ends)
 
 
@@ -187,21 +204,7 @@ def run_usd(factors: Values) -> float:
     return float(price_runs(Columns({name: np.array([value]) for name, value in numbers.items()})).cost_usd[0])
 
 
-def of_tokens(first: Values, second: Values, ends: Ends, monthly: bool) -> list[Change]:
-    """Return why tokens cost more: by the million, or those of a month where both answers have a load.
-
-    usd_per_mtok = usd_per_gpu_hour ÷ (tokens_per_s_per_gpu × 3600 × busy_fraction) × 10⁶
-    """
-    before, after = _serving(first), _serving(second)
-
-    def figure(values: Values) -> float:
-        hourly = values["tokens_per_s_per_gpu"] * SECONDS_PER_HOUR * values["busy_fraction"]
-        return float(values["usd_per_gpu_hour"] / hourly * (values["tokens_per_month"] if monthly else 1e6))
-
-    return in_turn(before, after, OF_TOKENS[not monthly :], figure, ends, 2 if monthly else PER_MTOK_DIGITS)
-
-
-def _serving(option: Values) -> dict[str, float]:
+def _serving_factors(option: Values) -> dict[str, float]:
     """Return the factors of the price of tokens; tokens of a paid hour that is worked through are the speed."""
     carried, hours = option["tokens_per_month"], option["gpu_hours"]
     speed, price = option["tokens_per_s_per_gpu"], option["usd_per_gpu_hour"]
@@ -237,36 +240,21 @@ def of_owning(first: Values, second: Values, ends: Ends) -> list[Change]:
             values_usd.append((own_usd, rent_usd))
         return rent_usd - own_usd
 
-    before, after = _plan(first), _plan(second)
-    rows = in_turn(before, after, _inputs(first["inputs"], after), saving, ends)
+    before, after = (
+        {**{row["name"]: row["value"] for row in model["inputs"]}, **model["tables"]} for model in (first, second)
+    )
+    # Every input is a cause of its own, in the order of its group; curves, which are no inputs, come last.
+    inputs = sorted(first["inputs"], key=lambda row: (*_GROUPS, row["group"]).index(row["group"]))
+    names = [row["name"] for row in inputs if row["name"] in after]
+    curves = sorted(set(after) - {row["name"] for row in inputs})
+    causes = [Cause(name, name, (name,)) for name in (*names, *curves)]
+    rows = in_turn(before, after, causes, saving, ends)
+    # `saving` was asked once for each finite figure, the first being the start: neighbours are an effect's two ends.
     for row, (was, now) in zip(rows, pairwise(values_usd), strict=False):
         row["own_effect_usd"], row["rent_effect_usd"] = now[0] - was[0], now[1] - was[1]
         if isinstance(row["before"], list):  # a curve has no value to show
             row["before"] = row["after"] = None
     return [row for row in rows if row["effect"] or row.get("own_effect_usd") or row.get("rent_effect_usd")]
-
-
-def _plan(model: Values) -> dict[str, Any]:
-    return {**{row["name"]: row["value"] for row in model["inputs"]}, **model["tables"]}
-
-
-def _inputs(inputs: Iterable[Mapping[str, Any]], after: Values) -> list[Cause]:
-    """Return every input as a cause of its own, in the order of its group; curves last."""
-    order = sorted(inputs, key=lambda row: (*_GROUPS, row["group"]).index(row["group"]))
-    names = [row["name"] for row in order if row["name"] in after]
-    curves = sorted(set(after) - {row["name"] for row in order})
-    return [Cause(name, name, (name,)) for name in (*names, *curves)]
-
-
-def of_mixes(first: Values, second: Values, ends: Ends) -> list[Change]:
-    """Return what each supply adds to what a mix costs."""
-    sides: list[dict[str, float]] = []
-    for answer in (first, second):
-        costs: dict[str, float] = {}
-        for row in answer["plan"]:
-            costs[row["option"]] = costs.get(row["option"], 0.0) + row["cost_usd"]
-        sides.append(costs)
-    return side_by_side(sides[0], sides[1], ends)
 
 
 # --- Two answers compared: what changed first, then what each cause does to the figure that both have.
@@ -282,7 +270,7 @@ _OVER_LINKS = ("tensor", "context", "expert", "pipeline", "data")  # parts of a 
 _SPEED_DIGITS, _MEMORY_DIGITS = 6, 9
 
 
-class Subject(NamedTuple):
+class _Subject(NamedTuple):
     """What two answers are compared by: a figure of each, what leads it, and the causes of the difference."""
 
     name: str
@@ -297,13 +285,59 @@ def compare(
     first: Answer, second: Answer, rank: int = 1, names: tuple[str, str] = ("first", "second")
 ) -> Comparison | ScenarioAnswer:
     """Return what explains the difference between two answers; of two reports, part by part by their names."""
-    both = first["kind"] == second["kind"] == "scenario"
-    return _parts(first, second, rank, names) if both else bridge(first, second, rank, names)
+    if not first["kind"] == second["kind"] == "scenario":
+        return bridge(first, second, rank, names)
+    # A comparison within a report is made of its other parts: those are compared.
+    sides = [
+        {part["name"]: part for part in answer["parts"] if part["part"] != "comparison"} for answer in (first, second)
+    ]
+    shared = [name for name in sides[0] if name in sides[1]]
+    if not shared:
+        raise UsageError(f"the two have no part in common: {', '.join(sides[0])}; {', '.join(sides[1])}.")
+    parts: list[ScenarioPart] = [
+        {
+            "name": name,
+            "part": sides[0][name]["part"],
+            "payload": bridge(sides[0][name]["payload"], sides[1][name]["payload"], rank, names),
+        }
+        for name in shared
+    ]
+    alone = [
+        f"{name} stands in the {label} alone."
+        for side, counterpart, label in ((sides[0], sides[1], names[0]), (sides[1], sides[0], names[1]))
+        for name in side
+        if name not in counterpart
+    ]
+    return {
+        "kind": "scenario",
+        "schema_version": SCHEMA_VERSION,
+        "lead": "",
+        "name": f"{names[0]} and {names[1]} compared",
+        "description": "",
+        "request": {"first": first["request"], "second": second["request"]},
+        "as_of": second["as_of"],
+        "catalog_version": second["catalog_version"],
+        "parts": parts,
+        "warnings": alone,
+        "sources": {**first["sources"], **second["sources"]},
+    }
 
 
 def bridge(first: Answer, second: Answer, rank: int = 1, names: tuple[str, str] = ("first", "second")) -> Comparison:
     """Return what explains the difference between two answers that have a figure in common."""
-    subject = _subject(first, second)
+    # What they have in common is their kind, or the speed that an estimate and a layout share.
+    kinds = {str(first["kind"]), str(second["kind"])}
+    if kinds == {"estimate", "throughput"}:
+        subject = _SUBJECTS["throughput"]
+    elif len(kinds) > 1 or not kinds & set(_SUBJECTS):
+        kinds_text = " with ".join(_UNLIKE.get(kind, kind) for kind in sorted(kinds))
+        raise UsageError(
+            f"there is no figure to compare {kinds_text} by. compare takes two answers of estimate, inference, tco,"
+            " mix, throughput, or fit of training on one --gpu, an estimate with a throughput, or two reports."
+        )
+    else:
+        loads = kinds == {"inference"} and _has_load(first) and _has_load(second)
+        subject = _SUBJECTS["serving load" if loads else kinds.pop()]
     before, after = subject.side(first, rank), subject.side(second, rank)
     try:
         ends = subject.value(first, rank), subject.value(second, rank)
@@ -311,7 +345,19 @@ def bridge(first: Answer, second: Answer, rank: int = 1, names: tuple[str, str] 
         effect = difference(ends, subject.digits)
     except ArithmeticError:
         raise UsageError("the figures of the two answers cannot be compared: a file was changed.") from None
-    changed = _changed(before, after, results={subject.figure})
+    # who, where, on which terms, the layout; what follows from it comes last
+    differing = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
+    differing.sort(key=lambda name: name in _RESULTS | {subject.figure})
+    differs: list[Differs] = [
+        {"name": name, "before": before.get(name), "after": after.get(name), "unit": unit_of(name)}
+        for name in differing
+    ]
+    warnings = []
+    if first["catalog_version"] != second["catalog_version"]:
+        warnings.append(f"Different catalogs: {first['catalog_version']} and {second['catalog_version']}.")
+    versions = first.get("gpucost_version"), second.get("gpucost_version")
+    if versions[0] != versions[1] and all(versions):
+        warnings.append(f"Different versions of gpucost: {versions[0]} and {versions[1]}.")
     comparison: Comparison = {
         "kind": "comparison",
         "schema_version": SCHEMA_VERSION,
@@ -329,10 +375,10 @@ def bridge(first: Answer, second: Answer, rank: int = 1, names: tuple[str, str] 
         "before_value": ends[0],
         "after_value": ends[1],
         "difference": effect,
-        "what_changed": changed,
+        "what_changed": differs,
         "changes": changes,
         "request_changes": request_changes(first["request"], second["request"]),
-        "warnings": _warnings(first, second),
+        "warnings": warnings,
         "sources": {**first["sources"], **second["sources"]},
     }
     return {**comparison, "lead": _lead(comparison)}
@@ -367,13 +413,21 @@ def _layout(layout: Mapping[str, Any]) -> dict[str, Any]:
     return {"layout": degrees or "one GPU", **{name: layout[name] for name in _LAYOUT if name in layout}}
 
 
-def _run_causes(first: Answer, second: Answer, ends: tuple[float, float], rank: int) -> list[Change]:
-    return of_runs(_option(first, rank)["factors"], _option(second, rank)["factors"], ends)
+def _token_causes(first: Answer, second: Answer, ends: Ends, rank: int) -> list[Change]:
+    """Return why tokens cost more: by the million, or those of a month where both answers have a load.
 
-
-def _token_causes(first: Answer, second: Answer, ends: tuple[float, float], rank: int) -> list[Change]:
+    usd_per_mtok = usd_per_gpu_hour ÷ (tokens_per_s_per_gpu × 3600 × busy_fraction) × 10⁶
+    """
     monthly = _has_load(first) and _has_load(second)
-    return of_tokens(_option(first, rank), _option(second, rank), ends, monthly)
+
+    def figure(values: Values) -> float:
+        hourly = values["tokens_per_s_per_gpu"] * SECONDS_PER_HOUR * values["busy_fraction"]
+        return float(values["usd_per_gpu_hour"] / hourly * (values["tokens_per_month"] if monthly else 1e6))
+
+    before, after = _serving_factors(_option(first, rank)), _serving_factors(_option(second, rank))
+    if monthly:
+        return in_turn(before, after, _OF_TOKENS, figure, ends)
+    return in_turn(before, after, _OF_TOKENS[1:], figure, ends, _PER_MTOK_DIGITS)  # a price has no tokens served
 
 
 def _has_load(answer: Answer) -> bool:
@@ -403,12 +457,13 @@ def _gpu_seconds(answer: Answer, rank: int) -> float:
     return 1e6 / float(_timed(answer, rank)[0]["tokens_per_s_per_gpu"])
 
 
-def _step_causes(first: Answer, second: Answer, ends: tuple[float, float], rank: int) -> list[Change]:
+def _step_causes(first: Answer, second: Answer, ends: Ends, rank: int) -> list[Change]:
     """Return what each part of a step adds to the GPU-seconds of a million tokens."""
     sides = []
     for answer, end in ((first, ends[0]), (second, ends[1])):
         parts = _timed(answer, rank)[1]
         step_s = sum(parts.values())
+        # a step's parts, as shares of the figure: their seconds are of steps that may differ in tokens and GPUs
         sides.append({name: seconds / step_s * end for name, seconds in parts.items() if seconds})
     return side_by_side(sides[0], sides[1], ends, _SPEED_DIGITS)
 
@@ -426,12 +481,23 @@ def _mix_side(answer: Answer, rank: int) -> Side:
     return {**facts, "best_pure_usd": answer["best_pure_usd"], "cost_usd": answer["cost_usd"]}
 
 
+def _mix_causes(first: Answer, second: Answer, ends: Ends, rank: int) -> list[Change]:
+    """Return what each supply adds to what a mix costs: its signings and its use together."""
+    sides: list[dict[str, float]] = []
+    for answer in (first, second):
+        costs: dict[str, float] = {}
+        for row in answer["plan"]:
+            costs[row["option"]] = costs.get(row["option"], 0.0) + row["cost_usd"]
+        sides.append(costs)
+    return side_by_side(sides[0], sides[1], ends)
+
+
 def _fit_side(answer: Answer, rank: int) -> Side:
     names = ("model", "gpu", "gpus", "method", "optimizer", "sequence_tokens", "usable_gb", "headroom_gb", "needed_gb")
     return {name: answer.get(name) for name in names}
 
 
-def _memory_causes(first: Answer, second: Answer, ends: tuple[float, float], rank: int) -> list[Change]:
+def _memory_causes(first: Answer, second: Answer, ends: Ends, rank: int) -> list[Change]:
     sides = [{row["component"]: row["needed_gb"] for row in answer["components"]} for answer in (first, second)]
     return side_by_side(sides[0], sides[1], ends, _MEMORY_DIGITS)
 
@@ -449,33 +515,35 @@ _OF_SERVING = (
     "usd_per_mtok",
 )
 _SUBJECTS = {
-    "estimate": Subject(
+    "estimate": _Subject(
         "training run",
         **_of_options("cost_usd", (*_SELLER, *_SEEN, *_SPEED_COLUMNS, "days", "cost_usd")),
-        causes=_run_causes,
+        causes=lambda first, second, ends, rank: of_runs(
+            _option(first, rank)["factors"], _option(second, rank)["factors"], ends
+        ),
     ),
-    "inference": Subject(
-        "serving", **_of_options("usd_per_mtok", _OF_SERVING), causes=_token_causes, digits=PER_MTOK_DIGITS
+    "inference": _Subject(
+        "serving", **_of_options("usd_per_mtok", _OF_SERVING), causes=_token_causes, digits=_PER_MTOK_DIGITS
     ),
-    "serving load": Subject("serving", **_of_options("usd_per_month", _OF_SERVING), causes=_token_causes),
-    "throughput": Subject(
+    "serving load": _Subject("serving", **_of_options("usd_per_month", _OF_SERVING), causes=_token_causes),
+    "throughput": _Subject(
         "speed of training", "gpu_s_per_mtok", _gpu_seconds, _speed_side, _step_causes, _SPEED_DIGITS
     ),
-    "tco": Subject(
+    "tco": _Subject(
         "owning against renting",
         "npv_saving_usd",
         lambda answer, _: float(answer["npv_usd"]["saving"]),
         _plan_side,
         lambda first, second, ends, _: of_owning(first["model"], second["model"], ends),
     ),
-    "mix": Subject(
+    "mix": _Subject(
         "mix of capacity",
         "cost_usd",
         lambda answer, _: float(answer["cost_usd"]),
         _mix_side,
-        lambda first, second, ends, _: of_mixes(first, second, ends),
+        _mix_causes,
     ),
-    "fit": Subject(
+    "fit": _Subject(
         "memory of training",
         "needed_gb",
         lambda answer, _: float(answer["needed_gb"]),
@@ -498,67 +566,6 @@ _RESULTS = {
     "headroom_gb",
     "needed_gb",
 }
-
-
-def _subject(first: Answer, second: Answer) -> Subject:
-    """Return what two answers have in common: their kind, or the speed that an estimate and a layout share."""
-    kinds = {str(first["kind"]), str(second["kind"])}
-    if kinds == {"estimate", "throughput"}:
-        return _SUBJECTS["throughput"]
-    if len(kinds) > 1 or not kinds & set(_SUBJECTS):
-        kinds_text = " with ".join(_UNLIKE.get(kind, kind) for kind in sorted(kinds))
-        raise UsageError(
-            f"there is no figure to compare {kinds_text} by. compare takes two answers of estimate, inference, tco,"
-            " mix, throughput, or fit of training on one --gpu, an estimate with a throughput, or two reports."
-        )
-    loads = kinds == {"inference"} and _has_load(first) and _has_load(second)
-    return _SUBJECTS["serving load" if loads else kinds.pop()]
-
-
-def _parts(first: Answer, second: Answer, rank: int, names: tuple[str, str]) -> ScenarioAnswer:
-    """Compare the parts of two scenarios that bear the same name; the others are named."""
-    sides = [
-        {part["name"]: part for part in answer["parts"] if part["part"] != "comparison"} for answer in (first, second)
-    ]
-    shared = [name for name in sides[0] if name in sides[1]]
-    if not shared:
-        raise UsageError(f"the two have no part in common: {', '.join(sides[0])}; {', '.join(sides[1])}.")
-    parts: list[ScenarioPart] = [
-        {
-            "name": name,
-            "part": sides[0][name]["part"],
-            "payload": bridge(sides[0][name]["payload"], sides[1][name]["payload"], rank, names),
-        }
-        for name in shared
-    ]
-    alone = [
-        f"{name} stands in the {which} alone."
-        for side, counterpart, which in ((sides[0], sides[1], names[0]), (sides[1], sides[0], names[1]))
-        for name in side
-        if name not in counterpart
-    ]
-    return {
-        "kind": "scenario",
-        "schema_version": SCHEMA_VERSION,
-        "lead": "",
-        "name": f"{names[0]} and {names[1]} compared",
-        "description": "",
-        "request": {"first": first["request"], "second": second["request"]},
-        "as_of": second["as_of"],
-        "catalog_version": second["catalog_version"],
-        "parts": parts,
-        "warnings": alone,
-        "sources": {**first["sources"], **second["sources"]},
-    }
-
-
-def _changed(before: Side, after: Side, results: set[str]) -> list[Differs]:
-    """Return what the two do not share: who, where, on which terms, the layout; what follows from it comes last."""
-    names = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
-    names.sort(key=lambda name: name in _RESULTS | results)
-    return [
-        {"name": name, "before": before.get(name), "after": after.get(name), "unit": unit_of(name)} for name in names
-    ]
 
 
 def request_changes(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[RequestChange]:
@@ -584,29 +591,27 @@ def _lead(comparison: Comparison) -> str:
     """Say by how much the second differs and what does most of it."""
     if not comparison["changes"]:
         return f"Nothing that affects the {comparison['subject']} differs."
-    more, largest = comparison["difference"], max(comparison["changes"], key=lambda row: abs(row["effect"]))
-    ends, name = (comparison["before_value"], comparison["after_value"]), comparison["second"]
-    unit = comparison["unit"]
-    amount = _number(abs(more), unit), "less" if more < 0 else "more", "the second" if name == "second" else name
-    sentence = _SENTENCES.get(comparison["figure"], "{2} costs {0} {1}").format(*amount)
+    more, unit = comparison["difference"], comparison["unit"]
+    ends = comparison["before_value"], comparison["after_value"]
+    name = "the second" if comparison["second"] == "second" else comparison["second"]
+    sentence = _SENTENCES.get(comparison["figure"], "{2} costs {0} {1}")
+    sentence = sentence.format(_number(abs(more), unit), "less" if more < 0 else "more", name)
     sentence = sentence.replace("the second", "The second", 1) if sentence.startswith("the second") else sentence
+    # a share of a figure that changes sign, or that was nothing, says nothing
     share = f", {abs(more / ends[0]):.1%}" if ends[0] * ends[1] > 0 else ""
+    largest = max(comparison["changes"], key=lambda row: abs(row["effect"]))
     effect = f"{'+' if largest['effect'] > 0 else ''}{_number(largest['effect'], unit)}"
     cause = largest["factor"]
     if cause == largest["name"] and unit_of(cause):  # an input of a plan: its unit stands with its figures
         cause = cause.removesuffix(suffix_of(cause)).strip("_").replace("_", " ") or cause  # "tokens" is all unit
+    links = ""  # of two steps of one layout it is said what goes over links: that differs where the machines do
+    if comparison["figure"] == "gpu_s_per_mtok" and comparison["before"]["layout"] == comparison["after"]["layout"]:
+        cost = sum(row["effect"] for row in comparison["changes"] if row["factor"] in _OVER_LINKS)
+        links = f"; what goes over links takes {'+' if cost > 0 else ''}{_number(cost)}"
     return (
         f"{sentence} ({_number(ends[1], unit)} against {_number(ends[0], unit)}{share}); the largest effect is {cause},"
-        f" {effect}{_of_links(comparison)}."
+        f" {effect}{links}."
     )
-
-
-def _of_links(comparison: Comparison) -> str:
-    """Say what the links do, where the parts of a step of one layout are compared."""
-    if comparison["figure"] != "gpu_s_per_mtok" or comparison["before"]["layout"] != comparison["after"]["layout"]:
-        return ""
-    cost = sum(row["effect"] for row in comparison["changes"] if row["factor"] in _OVER_LINKS)
-    return f"; what goes over links takes {'+' if cost > 0 else ''}{_number(cost)}"
 
 
 def _number(value: float, unit: str = "") -> str:
@@ -615,13 +620,3 @@ def _number(value: float, unit: str = "") -> str:
     digits = 0 if money and abs(value) >= _WHOLE_USD else 2
     text = f"{abs(value):,.{digits}f}" if abs(value) >= 1 or value == 0 else f"{abs(value):.4g}"
     return f"{'-' if value < 0 else ''}{'$' if money else ''}{text}"
-
-
-def _warnings(first: Answer, second: Answer) -> list[str]:
-    warnings = []
-    if first["catalog_version"] != second["catalog_version"]:
-        warnings.append(f"Different catalogs: {first['catalog_version']} and {second['catalog_version']}.")
-    versions = first.get("gpucost_version"), second.get("gpucost_version")
-    if versions[0] != versions[1] and all(versions):
-        warnings.append(f"Different versions of gpucost: {versions[0]} and {versions[1]}.")
-    return warnings

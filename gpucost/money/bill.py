@@ -15,7 +15,7 @@ from gpucost.units import HOURS_PER_MONTH
 #
 # A total of rounded lines is rounded again, so that it equals the sum of the printed lines to the last digit.
 
-_NOTHING = 1e-9  # hours below this are binary noise
+_NOTHING = 1e-9  # hours below this are binary noise: a line of them is not printed
 
 
 class BillItem(NamedTuple):
@@ -44,6 +44,7 @@ def formulas(lines: Sequence[BillItem]) -> tuple[Line, ...]:
     """Return the quantity and the cost of each line as formulas: cost = quantity × unit price, to the cent."""
     formula_lines = []
     for line in lines:
+        # Each line is rounded, not only the total: who adds up the printed lines must get the printed total.
         cost = f"round_cents({line.key}_quantity * {line.unit_price})"
         formula_lines.append(Line(f"{line.key}_quantity", line.quantity, f"{line.name}: quantity", unit=line.unit))
         formula_lines.append(Line(f"{line.key}_usd", cost, f"{line.name}: cost, to the cent"))
@@ -105,6 +106,6 @@ def payment_split(
         * term_hours
     )
     upfront = np.where(np.isfinite(upfront_usd), upfront_usd, from_recurring)
-    safe = np.where(term_hours > 0, term_hours, 1.0)
+    safe = np.where(term_hours > 0, term_hours, 1.0)  # by use there is no term; its upfront part is 0 all the same
     recurring = np.where(known_recurring, recurring_usd_per_hour, np.maximum(usd_per_hour - upfront / safe, 0.0))
     return upfront, recurring

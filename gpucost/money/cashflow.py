@@ -11,8 +11,11 @@ from gpucost.formula.arrays import internal_rate
 
 Array = NDArray[np.float64]
 
-NEGLIGIBLE = 1e-13  # of the larger value at the ends: double precision has no more to give
-NARROW, LARGE = 1e-6, 1e-4  # a value above LARGE on an interval below NARROW (shares of those at the start) is a jump
+_NEGLIGIBLE = 1e-13  # of the larger value at the ends: double precision has no more to give
+_NARROW, _LARGE = (
+    1e-6,
+    1e-4,
+)  # a value above _LARGE on an interval below _NARROW (shares of those at the start) is a jump
 
 
 def roots(
@@ -37,12 +40,13 @@ def roots(
     scale = np.maximum(np.abs(fa), np.abs(fb))
     best, best_value = np.where(np.abs(fa) <= np.abs(fb), a, b), np.minimum(np.abs(fa), np.abs(fb))
     width = np.abs(b - a)
-    before = width
+    before = width  # the interval three steps ago
     for step in range(rounds):
-        jump = (np.abs(b - a) < NARROW * width) & (best_value > LARGE * scale)
-        unsolved = bracketed & (best_value > NEGLIGIBLE * scale) & ~jump
+        jump = (np.abs(b - a) < _NARROW * width) & (best_value > _LARGE * scale)
+        unsolved = bracketed & (best_value > _NEGLIGIBLE * scale) & ~jump
         if not unsolved.any():
             break
+        # The secant: an end that stays has lost half its value, so that it moves in turn.
         with np.errstate(divide="ignore", invalid="ignore"):
             x = b - fb * (b - a) / (fb - fa)
         stalled = (step % 3 == 2) & (np.abs(b - a) > 0.5 * before)
@@ -50,6 +54,7 @@ def roots(
         x = np.where(stalled | ~np.isfinite(x), (a + b) / 2, x)
         x = np.where(unsolved, x, best)
         rows = np.flatnonzero(unsolved)
+        # An evaluation of all cases is cheap a case; one of a few pays once they are less than half.
         if some is not None and 2 * rows.size < unsolved.size:
             fx = np.array(fb)  # what is solved stays as it is
             fx[rows] = some(x[rows], rows)
@@ -57,10 +62,13 @@ def roots(
             fx = function(x)
         better = np.abs(fx) < best_value
         best, best_value = np.where(better, x, best), np.where(better, np.abs(fx), best_value)
-        crossed = fx * fb <= 0
+        crossed = (
+            fx * fb <= 0
+        )  # the root lies between x and b: b becomes the other end, else a stays with half its value
         a, fa = np.where(crossed, b, a), np.where(crossed, fb, fa * 0.5)
         b, fb = x, fx
-    jump = (best_value > LARGE * scale) & (np.abs(b - a) < NARROW * width)
+    # At a jump neither end is small: its place is the answer, as that of a root.
+    jump = (best_value > _LARGE * scale) & (np.abs(b - a) < _NARROW * width)
     return np.where(bracketed, np.where(jump, (a + b) / 2, best), np.nan)
 
 
@@ -83,6 +91,7 @@ def discount(rate_per_month: Array, months: int) -> Array:
     >>> discount(np.array([0.0, 1.0]), 2).tolist()
     [[1.0, 1.0, 1.0], [1.0, 0.5, 0.25]]
     """
+    # log1p keeps the digits of a small rate that 1 + i would lose
     exponent = -np.arange(months + 1, dtype=np.float64)
     rates = np.asarray(rate_per_month, dtype=np.float64).reshape(-1, 1)
     return np.asarray(np.exp(np.log1p(rates) * exponent))
@@ -102,7 +111,7 @@ def irr(flows: Array) -> float | None:
 
 def several_rates(flows: Array) -> bool:
     """Tell whether the flows change sign more than once, so that an IRR need not be the only one."""
-    steps = np.sign(flows[np.abs(flows) > 1e-9])
+    steps = np.sign(flows[np.abs(flows) > 1e-9])  # a flow of nothing, or of rounding, has no sign
     return int(np.count_nonzero(np.diff(steps))) > 1
 
 
@@ -118,6 +127,7 @@ def payback_months(lines: Array) -> Array:
     below, months = total < 0, total.shape[1]
     last = months - 1 - np.argmax(below[:, ::-1], axis=1)  # the last month in which the total is below zero
     paid = below.any(axis=1) & (last < months - 1)
+    # Within the month, the total is taken to move in a straight line.
     row, at = np.arange(len(total)), np.minimum(last, months - 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         crossed = at + total[row, at] / (total[row, at] - total[row, at + 1])

@@ -55,21 +55,26 @@ def level(demand: Array, gpus: float, price: float, committed_price: float) -> L
     )
 
 
-def advised(demand: Array, price: float, committed_price: float, step: float = 1.0, held: float = 0.0) -> float:
-    """Return what to commit beside what is held, in whole steps, for the cheapest average hour; 0 where nothing saves.
+def advised(
+    demand: Array, price: float, committed_price: float, step: float = 1.0, committed_gpus: float = 0.0
+) -> float:
+    """Return what to commit beside what is committed, in whole steps, for the cheapest average hour; 0 if none saves.
 
     Reference: Arrow, Harris and Marschak (1951), Optimal inventory policy; the critical ratio is (p − c) ÷ p.
 
     >>> advised(np.array([10.0, 20.0, 30.0, 40.0]), price=4.0, committed_price=1.9)
     30.0
-    >>> advised(np.array([10.0, 20.0, 30.0, 40.0]), price=4.0, committed_price=1.9, step=4.0, held=25.0)
+    >>> advised(np.array([10.0, 20.0, 30.0, 40.0]), price=4.0, committed_price=1.9, step=4.0, committed_gpus=25.0)
     4.0
     """
     if committed_price >= price:
         return 0.0
-    best = max(quantile(demand, 1 - committed_price / price) - held, 0.0)
+    best = max(quantile(demand, 1 - committed_price / price) - committed_gpus, 0.0)
+    # The cost is convex in the commitment: the best in whole steps stands beside the best of all. At equal cost the
+    # smaller one binds less.
     near = [np.floor(best / step) * step, np.ceil(best / step) * step]
-    return float(min(near, key=lambda gpus: (level(demand, held + gpus, price, committed_price).usd_per_hour, gpus)))
+    hourly_usd = {gpus: level(demand, committed_gpus + gpus, price, committed_price).usd_per_hour for gpus in near}
+    return float(min(near, key=lambda gpus: (hourly_usd[gpus], gpus)))
 
 
 def regret(gpus: float, demand: float, price: float, committed_price: float) -> float:
@@ -123,8 +128,8 @@ class Usage(NamedTuple):
 
     def during(self, agreement: Agreement) -> Array:
         """Return 1 for each period that starts while an agreement holds, else 0."""
-        held = (self.starts >= np.datetime64(agreement.start)) & (self.starts < np.datetime64(agreement.end))
-        return held.astype(np.float64)
+        in_force = (self.starts >= np.datetime64(agreement.start)) & (self.starts < np.datetime64(agreement.end))
+        return in_force.astype(np.float64)
 
 
 def of_kind(agreements: Sequence[Agreement], *kinds: str) -> list[Agreement]:
@@ -139,8 +144,8 @@ def stacked(usage: Usage, list_usd_per_gpu_hour: float, agreements: Sequence[Agr
     """Return the lines of the bill, in cents; they add up to `total`.
 
     >>> day = np.array(["2026-01-01"], dtype="datetime64[s]")
-    >>> held = Agreement("r", "reservation", datetime(2026, 1, 1), datetime(2027, 1, 1), gpus=2, usd_per_gpu_hour=1.0)
-    >>> bill = stacked(Usage(day, 24.0, np.array([3.0])), 2.0, [held])
+    >>> plan = Agreement("r", "reservation", datetime(2026, 1, 1), datetime(2027, 1, 1), gpus=2, usd_per_gpu_hour=1.0)
+    >>> bill = stacked(Usage(day, 24.0, np.array([3.0])), 2.0, [plan])
     >>> bill["at list"], bill["reservations"], bill["total"]
     (144.0, -48.0, 96.0)
     """
@@ -155,12 +160,13 @@ def stacked(usage: Usage, list_usd_per_gpu_hour: float, agreements: Sequence[Agr
     left = usage.gpus * free
     for kind, name in (("reservation", "reservations"), ("savings_plan", "savings plans")):
         lines[name], lines[f"{name}, unused"] = np.zeros_like(left), np.zeros_like(left)
-        for held in of_kind(agreements, kind):
-            offered = held.covered_gpus * usage.during(held) * free
+        for plan in of_kind(agreements, kind):
+            offered = plan.covered_gpus * usage.during(plan) * free
             used = np.minimum(left, offered)
             left = left - used
-            lines[name] += (held.usd_per_gpu_hour - list_usd_per_gpu_hour) * used * usage.hours
-            lines[f"{name}, unused"] += held.usd_per_gpu_hour * (offered - used) * usage.hours
+            lines[name] += (plan.usd_per_gpu_hour - list_usd_per_gpu_hour) * used * usage.hours
+            lines[f"{name}, unused"] += plan.usd_per_gpu_hour * (offered - used) * usage.hours
+    # Private percentages do not add up: in each period the best of those in force counts.
     share = np.ones_like(left)
     for private in of_kind(agreements, "private"):
         off = 1 - paid_fraction(private.fraction, None, list_usd_per_gpu_hour or 1.0)
@@ -173,7 +179,8 @@ def stacked(usage: Usage, list_usd_per_gpu_hour: float, agreements: Sequence[Agr
     )
     lines["credits"] = -credited(net * free, usage.starts.astype("datetime64[M]"), credits)
     totals_usd = {name: fsum(values.tolist()) for name, values in lines.items()}
-    totals_usd["annual shortfall"] = fsum(_short(usage, net, agreement) for agreement in of_kind(agreements, "annual"))
+    # An annual commitment counts what is charged before credits: they pay the bill, they are no spending of their own.
+    totals_usd["annual shortfall"] = fsum(_lacking_usd(usage, net, annual) for annual in of_kind(agreements, "annual"))
     total = round(fsum(totals_usd.values()), 2)
     return {**dict(zip(totals_usd, in_cents(list(totals_usd.values()), total), strict=True)), "total": total}
 
@@ -185,37 +192,32 @@ def credited(owed: Array, months: NDArray[Any], credits: Iterable[tuple[float, f
     [40.0, 20.0]
     """
     paid = np.zeros_like(owed)
-    for usd, usd_per_month, held in credits:
+    for usd, usd_per_month, in_force in credits:
         balance_usd = usd
         for month in np.unique(months):
-            open_ = (owed - paid).clip(min=0) * held * (months == month)
+            open_ = (owed - paid).clip(min=0) * in_force * (months == month)
             due_usd = float(open_.sum())
-            taken = min(due_usd, balance_usd, usd_per_month)
-            if taken > 0:
-                paid += open_ * (taken / due_usd)
-                balance_usd -= taken
+            drawn_usd = min(due_usd, balance_usd, usd_per_month)
+            if drawn_usd > 0:
+                paid += open_ * (drawn_usd / due_usd)
+                balance_usd -= drawn_usd
     return paid
 
 
-def _short(usage: Usage, net: Array, annual: Agreement) -> float:
+def _lacking_usd(usage: Usage, net: Array, annual: Agreement) -> float:
     """Return what the years of an annual commitment lack; of a year in part, its share of the commitment counts."""
-    held = usage.during(annual) > 0
-    bounds = _anniversaries(annual.start, usage.starts)
+    # The anniversaries of the start until one is beyond all periods; 29 February has its own on 28 February.
+    years = int((usage.starts.max().astype("datetime64[Y]") - np.datetime64(annual.start, "Y")).astype(int))
+    months = np.datetime64(annual.start, "M") + 12 * np.arange(max(years, 0) + 2)
+    last_days = (months + 1).astype("datetime64[D]") - 1
+    days = np.minimum(months.astype("datetime64[D]") + (annual.start.day - 1), last_days)
+    time_of_day = np.datetime64(annual.start, "s") - np.datetime64(annual.start, "D")
+    bounds = days.astype("datetime64[s]") + time_of_day
+    in_force = usage.during(annual) > 0
     number = np.searchsorted(bounds, usage.starts, side="right") - 1
     lacking = 0.0
-    for year in np.unique(number[held]):
-        of_year = held & (number == year)
+    for year in np.unique(number[in_force]):
+        of_year = in_force & (number == year)
         share = min(float(of_year.sum()) * usage.hours / float((bounds[year + 1] - bounds[year]) / _HOUR), 1.0)
         lacking += max(annual.usd * share - float(net[of_year].sum()), 0.0)
     return lacking
-
-
-def _anniversaries(start: datetime, times: NDArray[Any]) -> NDArray[np.datetime64]:
-    """Return a start and its anniversaries until one is beyond all times; 29 February has its own on 28 February."""
-    years = int((times.max().astype("datetime64[Y]") - np.datetime64(start, "Y")).astype(int))
-    months = np.datetime64(start, "M") + 12 * np.arange(max(years, 0) + 2)
-    days = np.minimum(months.astype("datetime64[D]") + (start.day - 1), (months + 1).astype("datetime64[D]") - 1)
-    anniversaries: NDArray[np.datetime64] = days.astype("datetime64[s]") + (
-        np.datetime64(start, "s") - np.datetime64(start, "D")
-    )
-    return anniversaries

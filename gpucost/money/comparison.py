@@ -1,6 +1,6 @@
 """Owning against renting: the order of the formulas, and their evaluation for many cases at once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,22 +13,22 @@ from gpucost.money import financing, lender, ownership, renting, statements, tax
 
 Array = NDArray[np.float64]
 
-CHUNK = 1024  # cases evaluated together: a month's column of them stays in the processor's cache
+_CHUNK = 1024  # cases evaluated together: a month's column of them stays in the processor's cache
 
 
 def _sum(name: str, description: str, lines: tuple[Line, ...]) -> Line:
     return Line(name, " + ".join(line.name for line in lines), description)
 
 
-def _paid(lines: tuple[Line, ...], side: str) -> tuple[Line, ...]:
-    return tuple(line for line in lines if line.name.startswith(f"{side}_") and line.name.endswith("_usd"))
-
-
 _TAX = {line.name: line for line in tax.MONTHLY}
 
-IN_CASH_LINES = (*ownership.CAPITAL, *ownership.RUNNING, _TAX["own_tax_usd"])
-FINANCING_LINES = (*_paid(financing.MONTHLY, "own"), _TAX["own_financing_tax_usd"])
-OWN_LINES = (*IN_CASH_LINES, *FINANCING_LINES)
+_IN_CASH_LINES = (*ownership.CAPITAL, *ownership.RUNNING, _TAX["own_tax_usd"])
+FINANCING_LINES = (
+    # of the formulas of financing those are paid that begin with own_; the others lead to them
+    *(line for line in financing.MONTHLY if line.name.startswith("own_") and line.name.endswith("_usd")),
+    _TAX["own_financing_tax_usd"],
+)
+OWN_LINES = (*_IN_CASH_LINES, *FINANCING_LINES)
 RENT_LINES = (*renting.COMPUTE, *renting.SERVICES, _TAX["rent_tax_usd"])
 # lines that are valued at the cost of debt; a resale is no debt
 AT_DEBT_RATE = frozenset(line.name for line in FINANCING_LINES) - {"own_lease_returned_usd"}
@@ -36,6 +36,8 @@ AT_DEBT_RATE = frozenset(line.name for line in FINANCING_LINES) - {"own_lease_re
 WORTH, ANSWERS, MOVING = read_tables(__file__, "worth", "answers", "moving")
 
 SCALARS = (*tax.SCALARS, *ownership.SCALARS, *financing.SCALARS, *statements.SCALARS, *renting.SCALARS)
+# Each line sees those before it: tax stands after what is deducted, a loan after the cash available that may size it,
+# and the tax that financing changes after the loan.
 MONTHLY = (
     *ownership.TIMING,
     *renting.PRICES,
@@ -49,7 +51,7 @@ MONTHLY = (
     *lender.AVAILABLE,
     *financing.MONTHLY,
     *tax.OF_FINANCING,
-    _sum("own_in_cash_usd", "owning, paid in cash", IN_CASH_LINES),
+    _sum("own_in_cash_usd", "owning, paid in cash", _IN_CASH_LINES),
     _sum("own_financing_usd", "what financing moves", FINANCING_LINES),
     _sum("rent_total_usd", "renting, all lines", RENT_LINES),
     *WORTH,
@@ -112,15 +114,11 @@ class Outcome(Struct, frozen=True):
 
 def columns(values: Mapping[str, Any]) -> dict[str, Any]:
     """Shape inputs for the formulas: numbers become columns over the cases, words stay."""
-    return {name: value if _is_shaped(value) else _column(value) for name, value in values.items()}
-
-
-def _is_shaped(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, np.ndarray) and value.ndim == 2)
-
-
-def _column(value: Any) -> Array:
-    return np.asarray(np.nan if value is None else value, np.float64).reshape(-1, 1)
+    shaped = {}
+    for name, value in values.items():
+        is_shaped = isinstance(value, str) or (isinstance(value, np.ndarray) and value.ndim == 2)
+        shaped[name] = value if is_shaped else np.asarray(np.nan if value is None else value, np.float64).reshape(-1, 1)
+    return shaped
 
 
 def evaluate_months(
@@ -140,11 +138,41 @@ def evaluate_months(
 
 def outcome(inputs: Mapping[str, Any], tables: Mapping[str, Array]) -> Outcome:
     """Evaluate the cases in chunks and keep their present values only."""
+    parts = []
+    for chunk, cases, months in _chunks(inputs):
+        values = evaluate_months(chunk, tables, months, _WORTH)
+        discount, after_tax = values["discount_ratio"], np.ravel(values["after_tax_ratio"])
+        hours, owned_hours = (
+            values[f"{name}_gpu_hours_per_month"][:, 0] * np.sum(values[months_of] * discount, axis=1) * after_tax
+            for name, months_of in (("allocated", "in_use"), ("owned", "in_horizon"))
+        )
+        own_usd, rent_usd = np.sum(values["own_value_usd"], axis=1), np.sum(values["rent_total_usd"] * discount, axis=1)
+        # Lines that no varied input moves have one row: each of the four becomes as long as the chunk.
+        parts.append([np.broadcast_to(worth, (cases,)) for worth in (own_usd, rent_usd, hours, owned_hours)])
+    return Outcome(*(np.concatenate(worths) for worths in zip(*parts, strict=True)))
+
+
+def rent_worth(inputs: Mapping[str, Any], tables: Mapping[str, Array]) -> Array:
+    """Return the present value of renting of every case, without the side that owns."""
+    worths = []
+    for chunk, cases, months in _chunks(inputs):
+        values = evaluate_months(chunk, tables, months, ("rent_total_usd", "discount_ratio"))
+        worth = np.sum(values["rent_total_usd"] * values["discount_ratio"], axis=1)
+        worths.append(np.broadcast_to(worth, (cases,)))
+    return np.concatenate(worths)
+
+
+def _chunks(inputs: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """Yield the inputs of _CHUNK cases at a time, how many these are, and the months of the longest of all."""
     shaped = columns(inputs)
     cases = max(value.shape[0] for value in shaped.values() if not isinstance(value, str))
     months = int(np.max(shaped["months"]))
-    parts = [_part(_take(shaped, start, cases), tables, months) for start in range(0, cases, CHUNK)]
-    return Outcome(*(np.concatenate([part[i] for part in parts]) for i in range(4)))
+    for start in range(0, cases, _CHUNK):
+        chunk = {
+            name: value if isinstance(value, str) or value.shape[0] == 1 else value[start : start + _CHUNK]
+            for name, value in shaped.items()
+        }
+        yield chunk, min(_CHUNK, cases - start), months
 
 
 def savings_by_length(values: Mapping[str, Any]) -> Array:
@@ -156,7 +184,9 @@ def savings_by_length(values: Mapping[str, Any]) -> Array:
     last = evaluate_again(ALL, values, {"months": values["m"]}, _OF_LENGTHS)
     if values["tax_basis"] == "after" and values["loss_basis"] == "carried_forward":
         last = evaluate_again(ALL, last, _tax_of_last_year(values, last), _OF_LENGTHS)
-    before, at_end = (one["rent_total_usd"] * one["discount_ratio"] - one["own_value_usd"] for one in (values, last))
+    before, at_end = (
+        lines["rent_total_usd"] * lines["discount_ratio"] - lines["own_value_usd"] for lines in (values, last)
+    )
     return np.asarray(np.cumsum(before, axis=1) - before + at_end)
 
 
@@ -173,6 +203,7 @@ def _tax_of_last_year(values: Mapping[str, Any], last: Mapping[str, Any]) -> dic
 
     A year's months before the last one are those of a longer comparison; earlier years are, too.
     """
+    # of each month, the first month of its tax year
     year = np.ravel(values["plan_year"])
     begins = np.maximum.accumulate(np.where(np.diff(year, prepend=-1) > 0, np.arange(year.size), 0))
 
@@ -194,36 +225,3 @@ def has_lengths(values: Mapping[str, Any]) -> bool:
     """Tell whether `savings_by_length` holds: not for a loan that follows the cash available, nor for a later order."""
     sculpted = values["financing"] == "loan" and values["loan_repayment"] == "sculpted"
     return not sculpted and not np.any(np.asarray(values["order_month"], np.float64))
-
-
-def rent_worth(inputs: Mapping[str, Any], tables: Mapping[str, Array]) -> Array:
-    """Return the present value of renting of every case, without the side that owns."""
-    shaped = columns(inputs)
-    cases = max(value.shape[0] for value in shaped.values() if not isinstance(value, str))
-    months, worths = int(np.max(shaped["months"])), []
-    for start in range(0, cases, CHUNK):
-        values = evaluate_months(_take(shaped, start, cases), tables, months, ("rent_total_usd", "discount_ratio"))
-        worths.append(np.sum(values["rent_total_usd"] * values["discount_ratio"], axis=1))
-    return np.broadcast_to(np.concatenate(worths), (cases,))
-
-
-def _take(shaped: Mapping[str, Any], start: int, cases: int) -> dict[str, Any]:
-    if cases <= CHUNK:
-        return dict(shaped)
-    return {
-        name: value if isinstance(value, str) or value.shape[0] == 1 else value[start : start + CHUNK]
-        for name, value in shaped.items()
-    }
-
-
-def _part(inputs: Mapping[str, Any], tables: Mapping[str, Array], months: int) -> tuple[Array, ...]:
-    values = evaluate_months(inputs, tables, months, _WORTH)
-    discount = values["discount_ratio"]
-    worth = [np.sum(values["own_value_usd"], axis=1), np.sum(values["rent_total_usd"] * discount, axis=1)]
-    after_tax = np.ravel(values["after_tax_ratio"])
-    hours = [
-        values[f"{name}_gpu_hours_per_month"][:, 0] * np.sum(values[months] * discount, axis=1) * after_tax
-        for name, months in (("allocated", "in_use"), ("owned", "in_horizon"))
-    ]
-    cases = max(value.shape[0] for value in inputs.values() if not isinstance(value, str))
-    return tuple(np.array(np.broadcast_to(column, (cases,))) for column in (*worth, *hours))

@@ -26,15 +26,6 @@ def milp(*arguments: Any, **named: Any) -> Any:
         return optimize.milp(*arguments, **named)
 
 
-def linprog(*arguments: Any, **named: Any) -> Any:
-    """Solve a linear program as scipy.optimize.linprog does."""
-    from scipy import optimize
-
-    solve: Any = optimize.linprog
-    with silent():
-        return solve(*arguments, **named)
-
-
 @contextmanager
 def silent() -> Iterator[None]:
     """Lead what compiled code writes on stdout nowhere; left alone where other threads may be writing there."""
@@ -45,7 +36,7 @@ def silent() -> Iterator[None]:
     if stdout_copy is None:
         yield
         return
-    sys.stdout.flush()
+    sys.stdout.flush()  # what Python and C hold in their own buffers belongs before the silence
     _flush()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -81,10 +72,10 @@ def _flush() -> None:
 
 Array = NDArray[np.float64]
 
-TOLERANCE = 1e-6
-INFEASIBLE = 2  # milp's status
+TOLERANCE = 1e-6  # in GPUs, or relative: below it a variable of the solver is zero, a limit reached
+_INFEASIBLE = 2  # status of scipy.optimize.milp
 MOST_NODES = 200  # branches of the search; the gap is nearly always closed at the first
-ROUNDING = 1e-9  # a smaller gap is the rounding of the solver
+_ROUNDING = 1e-9  # a smaller gap is the rounding of the solver
 
 
 class MixSupply(Struct, frozen=True):
@@ -175,15 +166,34 @@ class _Program:
         self.entries: list[tuple[int, int, float]] = []  # of the sparse matrix: row, column, value
         self.low: list[float] = []  # of each row
         self.high: list[float] = []
-        self._costs()
-        self._demand()
-        self._capacity()
+
+        for supply in problem.supplies:
+            self.cost[list(self.used[supply.name])] = supply.use_usd
+            self.upper[list(self.used[supply.name])] = supply.limit_gpus
+            if supply.committed:
+                columns = list(self.units[supply.name])
+                self.cost[columns], self.whole[columns] = supply.unit_usd, 1
+                most = np.ceil(problem.demand_gpus.max() / supply.unit_gpus)
+                last = months if supply.ends_month is None else min(months, supply.ends_month)
+                left = last - supply.lead_months - np.arange(months)
+                self.upper[columns] = np.where(left >= supply.fewest_months, most, 0)
+        # The demand's rows come first: their duals are read as the first of the equalities (`_solution`).
+        for month, gpus in enumerate(problem.demand_gpus.tolist()):
+            self._add([(self.used[supply.name][month], 1.0) for supply in problem.supplies], gpus, gpus)
+        self._add_capacity()
         if problem.team:
-            self._team(problem.team)
+            self._add_team(problem.team)
         if problem.crew:
-            self._crew(problem.crew)
+            self._add_crew(problem.crew)
         if problem.budget_usd is not None:
-            self._budget(problem.budget_usd)
+            capital = [
+                (self.units[supply.name][k], float(supply.unit_capital_usd[k]))
+                for supply in problem.supplies
+                if supply.committed
+                for k in range(months)
+                if supply.unit_capital_usd[k]
+            ]
+            self._add(capital, -np.inf, problem.budget_usd)
 
     def _add(self, terms: list[tuple[int, float]], low: float, high: float) -> None:
         """Add low ≤ Σ value × variable ≤ high."""
@@ -196,24 +206,8 @@ class _Program:
         self.count += size
         return block
 
-    def _costs(self) -> None:
-        for supply in self.problem.supplies:
-            self.cost[list(self.used[supply.name])] = supply.use_usd
-            self.upper[list(self.used[supply.name])] = supply.limit_gpus
-            if supply.committed:
-                columns = list(self.units[supply.name])
-                self.cost[columns], self.whole[columns] = supply.unit_usd, 1
-                most = np.ceil(self.problem.demand_gpus.max() / supply.unit_gpus)
-                last = self.problem.months if supply.ends_month is None else min(self.problem.months, supply.ends_month)
-                left = last - supply.lead_months - np.arange(len(columns))
-                self.upper[columns] = np.where(left >= supply.fewest_months, most, 0)
-
-    def _demand(self) -> None:
-        for month, gpus in enumerate(self.problem.demand_gpus.tolist()):
-            terms = [(self.used[supply.name][month], 1.0) for supply in self.problem.supplies]
-            self._add(terms, gpus, gpus)
-
-    def _capacity(self) -> None:
+    def _add_capacity(self) -> None:
+        """Bind what is used to the units that were signed and have arrived, and a bridge to those on order."""
         for supply in (entry for entry in self.problem.supplies if entry.committed):
             units, held, used = self.units[supply.name], self.held[supply.name], self.used[supply.name]
             for month in range(self.problem.months):
@@ -227,6 +221,7 @@ class _Program:
                     self._add([(used[month], 1.0)], -np.inf, 0.0)
                     continue
                 terms = [(used[month], 1.0), (held[month], -supply.unit_gpus)]
+                # What arrives during a month misses its first part: units held count whole, so that part goes off.
                 if arrived >= 0 and supply.lead_fraction:
                     terms.append((units[arrived], supply.unit_gpus * supply.lead_fraction))
                 self._add(terms, -np.inf, 0.0)
@@ -236,25 +231,29 @@ class _Program:
         for bridge in (entry for entry in self.problem.supplies if entry.bridges):
             ordered = next(entry for entry in self.problem.supplies if entry.name == bridge.bridges)
             for month in range(self.problem.months):
+                # An order is bridged whole while it waits, and by what is missing in the month in which it arrives.
                 waiting = range(max(0, month - ordered.lead_months), month + 1)
                 terms = [
-                    (self.units[ordered.name][k], working_gpus(ordered, k, month) - ordered.unit_gpus) for k in waiting
+                    (self.units[ordered.name][k], _working_gpus(ordered, k, month) - ordered.unit_gpus) for k in waiting
                 ]
                 self._add([(self.used[bridge.name][month], 1.0), *terms], -np.inf, 0.0)
 
-    def _team(self, team: Team) -> None:
+    def _add_team(self, team: Team) -> None:
+        """Add the people of owned units: `first` is 1 from the first purchase on, `people` are those who are paid."""
         supply = next(entry for entry in self.problem.supplies if entry.name == team.supply)
         months, lead = self.problem.months, supply.lead_months
         self.whole[list(self.first)] = 1
         self.upper[list(self.first)] = 1
-        most = float(np.ceil(self.problem.demand_gpus.max() / supply.unit_gpus))
+        most = float(np.ceil(self.problem.demand_gpus.max() / supply.unit_gpus))  # no mix signs more in a month
         for k in range(months):
             self._add([(self.units[supply.name][k], 1.0), (self.first[k], -most)], -np.inf, 0.0)
             if k:
                 self._add([(self.first[k - 1], 1.0), (self.first[k], -1.0)], -np.inf, 0.0)
-        size = team.step_fte or 1.0
+        size = team.step_fte or 1.0  # the variable counts steps, whole, or people as they come
         self.whole[list(self.people)] = float(team.step_fte > 0)
-        paid = self._paid_fte(team, supply)
+        # A month of `held` runs from its arrivals to those of the next: the last part falls into the next month.
+        late = supply.lead_fraction
+        paid = (1 - late) * team.fte_usd + late * np.append(team.fte_usd[1:], 0.0)
         for month in range(months):
             self.cost[self.people[month]] = float(paid[month]) * size
             fte_per_unit = supply.unit_gpus * team.fte_per_gpu
@@ -262,12 +261,8 @@ class _Program:
             begun = [(self.first[month - lead], team.minimum_fte)] if month >= lead else []
             self._add([*begun, (self.people[month], -size)], -np.inf, 0.0)
 
-    def _paid_fte(self, team: Team, supply: MixSupply) -> Array:
-        """Return what a person costs from the arrivals of a month to those of the next."""
-        late = supply.lead_fraction
-        return np.asarray((1 - late) * team.fte_usd + late * np.append(team.fte_usd[1:], 0.0))
-
-    def _crew(self, crew: Crew) -> None:
+    def _add_crew(self, crew: Crew) -> None:
+        """Add the people of rented units: `renting` is 1 in a month in which anything is rented."""
         size = crew.step_fte or 1.0
         self.whole[list(self.renting)] = 1
         self.upper[list(self.renting)] = 1
@@ -283,16 +278,6 @@ class _Program:
             per_gpu = [(column, crew.fte_per_gpu) for column, _ in used]
             self._add([*per_gpu, (self.crew[month], -size)], -np.inf, 0.0)
             self._add([(self.renting[month], crew.minimum_fte), (self.crew[month], -size)], -np.inf, 0.0)
-
-    def _budget(self, budget_usd: float) -> None:
-        terms = [
-            (self.units[supply.name][k], float(supply.unit_capital_usd[k]))
-            for supply in self.problem.supplies
-            if supply.committed
-            for k in range(self.problem.months)
-            if supply.unit_capital_usd[k]
-        ]
-        self._add(terms, -np.inf, budget_usd)
 
     def matrix(self) -> Any:
         """Return the constraint matrix, sparse."""
@@ -314,18 +299,11 @@ class _Program:
         )
 
 
-def signed_in(supply: MixSupply, month: int) -> range:
-    """Return the months of signing whose units work in a month (all counted from 0)."""
-    if supply.ends_month is not None and month >= supply.ends_month:
-        return range(0)
-    return range(max(0, month - supply.lead_months - supply.term_months + 1), month - supply.lead_months + 1)
-
-
-def working_gpus(supply: MixSupply, signed: int, month: int) -> float:
+def _working_gpus(supply: MixSupply, signed: int, month: int) -> float:
     """Return the GPUs of a unit that work in a month: those that arrive during it work for the rest of it."""
     arrived = month - signed - supply.lead_months
     ended = supply.ends_month is not None and month >= supply.ends_month
-    if arrived < 0 or arrived >= supply.term_months or ended:
+    if ended or not 0 <= arrived < supply.term_months:
         return 0.0
     return supply.unit_gpus * (1 - supply.lead_fraction if arrived == 0 else 1.0)
 
@@ -344,8 +322,8 @@ def solve(
     if result.x is not None:
         units = {name: np.round(result.x[list(block)]) for name, block in program.units.items()}
         return _solution(program, units, getattr(result, "mip_dual_bound", None))
-    if result.status == INFEASIBLE:
-        raise NothingFitsError(explain_infeasible(problem))
+    if result.status == _INFEASIBLE:
+        raise NothingFitsError(_explain_infeasible(problem))
     raise CheckFailedError(f"the search found no mix within {nodes} nodes. Give a longer --time-limit.")
 
 
@@ -353,13 +331,17 @@ def least_usd(problem: MixProblem) -> float:
     """Return what no mix costs less than: the cost of units, people and steps that need not be whole."""
     program = _Program(problem)
     relaxed = program.search(program.cost, np.zeros(program.count))
-    return np.inf if relaxed.status == INFEASIBLE else -np.inf if relaxed.fun is None else float(relaxed.fun)
+    if relaxed.status == _INFEASIBLE:
+        return np.inf
+    return -np.inf if relaxed.fun is None else float(relaxed.fun)
 
 
 def cheapest(
     problem: MixProblem, gap_fraction: float = 1e-4, time_limit_s: float | None = None, nodes: int = MOST_NODES
 ) -> tuple[Solution, dict[str, Solution | None]]:
     """Return the cheapest mix, never dearer than the best single option, and each option alone."""
+    # The search may stop before it proves its mix: the options alone are searched first, and the best of them is taken
+    # where the search finds nothing or something dearer.
     alone = {supply.name: single(problem, supply, gap_fraction) for supply in problem.supplies if not supply.bridges}
     carrying = [option for option in alone.values() if option is not None]
     best = min(carrying, key=lambda option: option.cost_usd, default=None)
@@ -383,6 +365,7 @@ def from_single(problem: MixProblem, best: Solution, bound_usd: float | None = N
 
 def single(problem: MixProblem, supply: MixSupply, gap_fraction: float) -> Solution | None:
     """Return the cheapest way to carry the demand by one supply alone; None where it cannot."""
+    # The team of owned servers does not come with a rented one; the bridge comes with what it bridges.
     team = problem.team if problem.team and problem.team.supply == supply.name else None
     bridge = () if problem.bridge is None or problem.bridge.bridges != supply.name else (problem.bridge,)
     try:
@@ -393,8 +376,9 @@ def single(problem: MixProblem, supply: MixSupply, gap_fraction: float) -> Solut
 
 def _solution(program: _Program, units: dict[str, Array], bound_usd: float | None) -> Solution:
     problem = program.problem
-    fixed = {name: float(np.dot(program.cost[list(block)], units[name])) for name, block in program.units.items()}
     linear = _fixed_program(program, units)
+    cost = float(linear.fun)
+    fixed = {name: float(np.dot(program.cost[list(block)], units[name])) for name, block in program.units.items()}
     used = {name: np.maximum(linear.x[list(block)], 0.0) for name, block in program.used.items()}
     use = {name: float(np.dot(program.cost[list(block)], used[name])) for name, block in program.used.items()}
     if problem.team:
@@ -403,25 +387,40 @@ def _solution(program: _Program, units: dict[str, Array], bound_usd: float | Non
     crew = [*program.renting, *program.crew]
     crew_usd = float(np.dot(program.cost[crew], linear.x[crew])) if crew else 0.0
     capacity = {s.name: capacity_of(s, units[s.name]) for s in problem.supplies if s.committed}
-    cost = float(linear.fun)
+
     if bound_usd is None or not np.isfinite(bound_usd):  # no mix is cheaper than one of units that need not be whole
         relaxed = program.search(program.cost, np.zeros(program.count)).fun
         bound_usd = -np.inf if relaxed is None else relaxed
-    bound = float(bound_usd)
-    gap = max(0.0, (cost - bound) / abs(cost)) if abs(cost) > TOLERANCE else 0.0
-    gap = gap if gap > ROUNDING else 0.0
-    return Solution(cost, units, used, capacity, fixed, use, _marginals(program, linear), gap, crew_usd)
+    gap = max(0.0, (cost - float(bound_usd)) / abs(cost)) if abs(cost) > TOLERANCE else 0.0
+    gap = gap if gap > _ROUNDING else 0.0
+
+    # What one more GPU of demand costs are the duals of its rows. One more GPU of a supply that is used up saves that
+    # less its own cost of use. (The capacity rows' own duals are not unique where a supply is not signed at all.)
+    demand_usd = np.array(linear.eqlin.marginals[: problem.months])
+    marginals: dict[str, Array | float] = {"demand": demand_usd}
+    for supply in problem.supplies:
+        kind, most = "limit", supply.limit_gpus
+        if supply.committed:
+            kind, most = "capacity", capacity_of(supply, linear.x[list(program.units[supply.name])])
+        used_up = linear.x[list(program.used[supply.name])] >= most - TOLERANCE
+        marginals[f"{supply.name} {kind}"] = np.where(used_up, np.maximum(demand_usd - supply.use_usd, 0.0), 0.0)
+    return Solution(cost, units, used, capacity, fixed, use, marginals, gap, crew_usd)
 
 
 def capacity_of(supply: MixSupply, units: Array) -> Array:
-    """Return the GPUs that work in each month."""
-    return np.array(
-        [sum(working_gpus(supply, k, m) * units[k] for k in signed_in(supply, m)) for m in range(units.size)], float
-    )
+    """Return the GPUs that work in each month (all counted from 0)."""
+    capacity = np.zeros(units.size)
+    for signed in range(units.size):
+        begin = signed + supply.lead_months
+        for month in range(begin, min(begin + supply.term_months, units.size)):
+            capacity[month] += _working_gpus(supply, signed, month) * units[signed]
+    return capacity
 
 
 def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
     """Solve the linear program with every whole number fixed: its duals are the marginal values."""
+    from scipy import optimize
+
     low, high = np.zeros(program.count), program.upper.copy()
     for name, block in program.units.items():
         low[list(block)] = high[list(block)] = units[name]
@@ -432,17 +431,19 @@ def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
         whole = program.whole > 0
         low[whole] = high[whole] = np.round(staffed.x[whole])
     matrix = program.matrix()
+    # linprog takes equalities and upper bounds; the program has no row that is bounded below alone
     lower, upper = np.array(program.low), np.array(program.high)
     equal = lower == upper
-    solved = linprog(
-        program.cost,
-        A_ub=matrix[~equal],
-        b_ub=upper[~equal],
-        A_eq=matrix[equal],
-        b_eq=upper[equal],
-        bounds=np.column_stack((low, high)),
-        method="highs",
-    )
+    with silent():
+        solved: Any = optimize.linprog(
+            program.cost,
+            A_ub=matrix[~equal],
+            b_ub=upper[~equal],
+            A_eq=matrix[equal],
+            b_eq=upper[equal],
+            bounds=np.column_stack((low, high)),
+            method="highs",
+        )
     if solved.status != 0:
         raise CheckFailedError(
             f"the mix cannot be verified ({str(solved.message)[:200]}). Prices and demand lie too many"
@@ -451,27 +452,9 @@ def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
     return solved
 
 
-def _marginals(program: _Program, linear: Any) -> dict[str, Array | float]:
-    """Return the duals of demand, and what one more GPU of a supply that is used up would save.
-
-    One more GPU of capacity saves the marginal cost of demand less its own cost of use. (The capacity rows' own duals
-    are not unique where a supply is not signed at all.)
-    """
-    problem = program.problem
-    value = np.array(linear.eqlin.marginals[: problem.months])
-    marginals: dict[str, Array | float] = {"demand": value}
-    for supply in problem.supplies:
-        used = linear.x[list(program.used[supply.name])]
-        kind, most = "limit", supply.limit_gpus
-        if supply.committed:
-            kind, most = "capacity", capacity_of(supply, linear.x[list(program.units[supply.name])])
-        worth = np.maximum(value - supply.use_usd, 0.0)
-        marginals[f"{supply.name} {kind}"] = np.where(used >= most - TOLERANCE, worth, 0.0)
-    return marginals
-
-
-def explain_infeasible(problem: MixProblem) -> str:
+def _explain_infeasible(problem: MixProblem) -> str:
     """Say in which month demand cannot be met, by how much, and which limit stands in the way."""
+    # One limit after the other is lifted: that stands in the way without which the demand can be met.
     month, missing = _shortfall(problem)
     free = np.full(problem.months, np.inf)
     guesses: list[tuple[str, MixProblem]] = []

@@ -24,7 +24,7 @@ def quantile(share: Array, low: float, typical: float, high: float) -> Array:
     return np.asarray(np.where(share <= 0.5, below, above), dtype=np.float64)
 
 
-def stratified(draws: int, names: Sequence[str], correlations: Mapping[tuple[str, str], float], seed: int) -> Array:
+def _stratified(draws: int, names: Sequence[str], correlations: Mapping[tuple[str, str], float], seed: int) -> Array:
     """Return one row of shares in (0, 1) per name: a Latin hypercube with the rank correlations asked for.
 
     Each row holds exactly one share in each of `draws` equal strata (McKay, Beckman & Conover 1979); the ranks come
@@ -36,6 +36,8 @@ def stratified(draws: int, names: Sequence[str], correlations: Mapping[tuple[str
         if first in names and second in names:
             i, j = names.index(first), names.index(second)
             matrix[i, j] = matrix[j, i] = min(max(value, -_FULL), _FULL)
+    # The ranks of correlated normals are correlated as asked, but for a little (Iman & Conover 1982); a share within its
+    # stratum is drawn apart, which hardly moves the ranks' correlation.
     normal = np.linalg.cholesky(matrix) @ generator.standard_normal((len(names), draws))
     ranks = np.argsort(np.argsort(normal, axis=1), axis=1)
     return (ranks + generator.random((len(names), draws))) / draws
@@ -56,7 +58,7 @@ def draw(
     names = list(ranges)
     if not names:
         return {}
-    shares = stratified(draws, names, correlations, seed)
+    shares = _stratified(draws, names, correlations, seed)
     return {name: quantile(row, *ranges[name]) for name, row in zip(names, shares, strict=True)}
 
 

@@ -90,6 +90,7 @@ def stretch_spread_ratio(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         w = tau + save
         odds = np.expm1(rate * w)  # (1 − p) ÷ p
+        # a time lost is below w: the moments of an exponential that is cut off there
         lost = 1 / rate - w / odds  # mean of the exponential below w
         lost_square = 2 / rate**2 - (w**2 + 2 * w / rate) / odds
         again = np.expm1(rate * restart) / rate
@@ -114,23 +115,21 @@ def wait_hours_per_interruption(available_fraction: Floats, hours_between_losses
     return hours_between_losses * (1 - available_fraction) / available_fraction
 
 
-CONSTANTS = {"tiny_ratio": _TINY, "series_limit_ratio": 0.03}  # read by the rows below
+# Read by the rows below; below the second, a spreadsheet writes a power series for what cancels in double precision.
+CONSTANTS = {"tiny_ratio": _TINY, "series_limit_ratio": 0.03}
 _STEPS_SHOWN = 6  # Newton's steps from the right of the root; each doubles the correct digits
 
 _FIRST, _STRETCH, _SPREAD = read_tables(__file__, "best_interval_hours", "stretch_ratio", "stretch_spread_ratio")
 
 
-def _newton_step(step: int) -> Line:
-    old = f"x{step - 1}"
-    logarithm = f"log(1 - max({old}, tiny_ratio)) + max({old}, tiny_ratio) + stops_ratio"
-    stepped = f"{old} + ({logarithm}) * (1 - max({old}, tiny_ratio)) / max({old}, tiny_ratio)"
-    return Line(
-        f"x{step}",
-        f"where({old} > tiny_ratio, {stepped}, {old})",
-        f"Newton's step {step} on ln(1 - x) + x + rate * save = 0",
-    )
-
-
+# The same steps as in `optimal_interval_hours`, one row each: a spreadsheet has no loop.
+_NEWTON = []
+for _step in range(1, _STEPS_SHOWN + 1):
+    _old = f"x{_step - 1}"
+    _value = f"log(1 - max({_old}, tiny_ratio)) + max({_old}, tiny_ratio) + stops_ratio"
+    _stepped = f"{_old} + ({_value}) * (1 - max({_old}, tiny_ratio)) / max({_old}, tiny_ratio)"
+    _text = f"where({_old} > tiny_ratio, {_stepped}, {_old})"
+    _NEWTON.append(Line(f"x{_step}", _text, f"Newton's step {_step} on ln(1 - x) + x + rate * save = 0"))
 _BEST_INTERVAL = Line(
     "result",
     f"where(rate > 0, min(x{_STEPS_SHOWN} / max(rate, tiny_ratio * tiny_ratio), longest), longest)",
@@ -140,7 +139,7 @@ add_kernel(
     "best_interval_hours",
     lambda rate, save, longest: np.minimum(optimal_interval_hours(rate, save), longest),
     "rate save longest",
-    (*_FIRST, *map(_newton_step, range(1, _STEPS_SHOWN + 1)), _BEST_INTERVAL),
+    (*_FIRST, *_NEWTON, _BEST_INTERVAL),
 )
 
 add_kernel("stretch_ratio", stretch_ratio, "rate interval save restart", _STRETCH)

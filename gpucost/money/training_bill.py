@@ -42,7 +42,7 @@ CONSTANTS = {
 SPEED_CONSTANTS = {"flop_per_tflop": 1e12}
 
 # END is nothing, _low or _high. A gang of nodes stops when any of its nodes stops, so that rates add up.
-INTERRUPTIONS = (
+_INTERRUPTIONS = (
     *(
         line._replace(name=line.name.replace("END", end), text=line.text.replace("END", end))
         for end in ("", "_low", "_high")
@@ -51,9 +51,9 @@ INTERRUPTIONS = (
     *_STOPPED,
 )
 
-RUN_LINES = bill.items("training", "run")
-HOUR_LINES = (*RUN_LINES, *bill.items("training", "hours"))
-BILL = (*HOUR_LINES, *bill.items("training", "services"))
+_RUN_LINES = bill.items("training", "run")
+_HOUR_LINES = (*_RUN_LINES, *bill.items("training", "hours"))
+BILL = (*_HOUR_LINES, *bill.items("training", "services"))
 
 # What is bought at either end of the range is rounded as the purchase is: a block of 24 hours is paid whole, and so is
 # a term. A term that is owed in whole costs the same however long the run takes within it; beyond it another is owed.
@@ -67,9 +67,9 @@ _ROUNDED = tuple(
 
 ANSWERS = (
     Line("cost_usd", bill.total(BILL), "the whole bill", group="answers"),
-    Line("hours_cost_usd", bill.total(HOUR_LINES), "of which GPU-hours", group="answers"),
+    Line("hours_cost_usd", bill.total(_HOUR_LINES), "of which GPU-hours", group="answers"),
     Line(
-        "gpu_hours", " + ".join(f"{line.key}_quantity" for line in RUN_LINES), "GPU-hours of the run", group="answers"
+        "gpu_hours", " + ".join(f"{line.key}_quantity" for line in _RUN_LINES), "GPU-hours of the run", group="answers"
     ),
     *_ENDS,
     *_ROUNDED,
@@ -77,7 +77,7 @@ ANSWERS = (
     *energy.ENERGY,
 )
 
-LINES: tuple[Line, ...] = (*TIME, *INTERRUPTIONS, *PURCHASE, *bill.formulas(BILL), *ANSWERS)
+LINES: tuple[Line, ...] = (*TIME, *_INTERRUPTIONS, *PURCHASE, *bill.formulas(BILL), *ANSWERS)
 
 _BETWEEN = (  # of the lines what an answer is worked out from, under a name of its own
     "work_hours",

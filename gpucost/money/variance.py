@@ -45,6 +45,7 @@ def split(plan: Amounts, actual: Amounts, work_ratio: float | None = None) -> di
     grown = used / planned if planned else 0.0
     work = grown if work_ratio is None else work_ratio
     effects_usd = {"price": 0.0, "mix": 0.0, "quantity": (work - 1) * cost, "efficiency": (grown - work) * cost}
+    # + 0.0 makes a plain zero of a negative one, that prints as -0
     effects_usd = {name: round(value, 9) + 0.0 for name, value in effects_usd.items()} | {"commitment use": 0.0}
     for product, before in plan.items():
         after = actual.get(product, {})
@@ -53,13 +54,10 @@ def split(plan: Amounts, actual: Amounts, work_ratio: float | None = None) -> di
         effects_usd["mix"] += (now - grown * quantity) * mean
         for kind in {*before, *after}:
             had, has = before.get(kind, Amount(0.0, 0.0)), after.get(kind, Amount(0.0, 0.0))
-            planned_products = had if had.quantity > LEAST * quantity else has
-            price = (
-                planned_products.cost / planned_products.quantity
-                if abs(planned_products.quantity) > LEAST * quantity
-                else 0.0
-            )
+            priced = had if had.quantity > LEAST * quantity else has
+            price = priced.cost / priced.quantity if abs(priced.quantity) > LEAST * quantity else 0.0
             effects_usd["commitment use"] += (has.quantity - now * had.quantity / quantity) * price
+    # Price is what is left, so that the parts add up whatever was rounded.
     spent = fsum(amount.cost for row in actual.values() for amount in row.values())
     return effects_usd | {"price": round(fsum([spent, -cost, *(-value for value in effects_usd.values())]), 9) + 0.0}
 
