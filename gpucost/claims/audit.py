@@ -13,13 +13,12 @@ from gpucost.errors import UsageError
 from gpucost.market.budget import LIKELY
 from gpucost.market.hires import Rentable, rentable
 from gpucost.market.interruptions import EVALUATION_FRACTION
-from gpucost.market.supply import Key
 from gpucost.money.cashflow import annuity_usd, simple_payback_months
 from gpucost.options import is_plain
 from gpucost.physics.columns import PRECISIONS, VALUE_BYTES
 from gpucost.physics.hardware import half_precision, peak, peak_share
 from gpucost.physics.serving.cases import FORMATS, native_format
-from gpucost.physics.serving.roof import DecodeRoof, decode_roof
+from gpucost.physics.serving.roof import decode_roof
 from gpucost.physics.training.layouts import latest_year
 from gpucost.physics.training.memory_recipe import state_bytes
 from gpucost.types import Accelerator, Architecture
@@ -46,7 +45,7 @@ from gpucost.workloads.training import BEYOND_PEAK, Sizes, Workload, make_worklo
 # --- A claim, and one check of it: what was claimed, what it implies, what would be true, and the verdict.
 
 POSSIBLE, IMPLAUSIBLE, IMPOSSIBLE, UNKNOWN = "possible", "implausible", "impossible", "unknown"
-VERDICTS = (POSSIBLE, UNKNOWN, IMPLAUSIBLE, IMPOSSIBLE)
+VERDICTS = (POSSIBLE, UNKNOWN, IMPLAUSIBLE, IMPOSSIBLE)  # from the best to the worst
 
 
 class Claim(NamedTuple):
@@ -108,19 +107,20 @@ def worst(verdicts: Sequence[str]) -> str:
 
 # --- Claims about memory: the size of weights, of training states, and whether a model fits.
 
-LEANEST_OPTIMIZER = "adamw-8bit-bf16"  # 16-bit weights and gradients, 8-bit moments, no master copy
-_TOLERANCE = 0.10
-STORED_FORMATS = {"fp4": "nvfp4"}
-SERVED_FORMATS = {**STORED_FORMATS, "fp32": "bf16", "tf32": "bf16"}  # engines serve no 32-bit weights
-SHORT_TOKENS = 128.0  # prompt and output of requests by which the highest throughputs are quoted
+_LEANEST_OPTIMIZER = "adamw-8bit-bf16"  # 16-bit weights and gradients, 8-bit moments, no master copy
+_TOLERANCE = 0.10  # claims are rounded, and told in GB or GiB, which differ by 7 %
+_STORED_FORMATS = {"fp4": "nvfp4"}
+_SERVED_FORMATS = {**_STORED_FORMATS, "fp32": "bf16", "tf32": "bf16"}  # engines serve no 32-bit weights
+_SHORT_TOKENS = 128.0  # prompt and output of requests by which the highest throughputs are quoted
+# of accelerators, in which the fewest that a training fits on are looked for
 _COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096)
 
 
-def form_of(architecture: Architecture, precision: str | None, chip: Accelerator) -> str:
+def _form_of(architecture: Architecture, precision: str | None, chip: Accelerator) -> str:
     """Return the format that an engine holds weights in: the one claimed, else as `inference` serves them on a chip."""
     if precision is None:
-        return usual_service("auto").written_in(architecture, chip)
-    return SERVED_FORMATS.get(precision, precision)
+        return _usual_service("auto").written_in(architecture, chip)
+    return _SERVED_FORMATS.get(precision, precision)
 
 
 def value_bytes(precision: str) -> float:
@@ -128,32 +128,39 @@ def value_bytes(precision: str) -> float:
     return VALUE_BYTES.get(precision) or FORMATS[precision].weight_bytes
 
 
-def check_weights(claimed_gb: float, catalog: Catalog, workload: Workload, stated: str | None) -> Check:
+def _check_weights(claimed_gb: float, catalog: Catalog, workload: Workload, stated: str | None) -> Check:
     """Judge a claimed size of weights: from parameters × bytes to what a file holds, whose ends stay at 16 bits.
 
     70.6e9 parameters are 70.6 GB in FP8 and 282 GB in FP32; in 4 bits 35.3 GB, and 39.8 GB as AWQ files have them.
     """
     precision = stated or native_format(workload.architecture)
-    parameters, each = sizes(workload).parameters, value_bytes(precision)
-    true = parameters * each / GB
-    form = STORED_FORMATS.get(precision, precision)
-    held = max(true, served_weights_gb(catalog, workload.architecture, form)) if each < 2 else true
-    told = f"{precision}{'' if stated else ', as published,'}"
-    reason = f"{parameters:,.0f} parameters × {each:g} bytes in {told} are {true:,.1f} GB."
-    if held > true * 1.01:
-        reason += f" With scales, and embeddings in 16 bits, engines hold {held:,.1f} GB."
-    same = [name for name, size in VALUE_BYTES.items() if abs(parameters * size / GB / claimed_gb - 1) < _TOLERANCE]
-    ok = true * (1 - _TOLERANCE) <= claimed_gb <= held * (1 + _TOLERANCE)
-    if not ok and same:
-        reason += f" {claimed_gb:g} GB is their size in {same[0]}."
-    return Check("weights", POSSIBLE if ok else IMPOSSIBLE, claimed_gb, true, true, held * 1.05, "GB", reason)
+    parameters, bytes_per_value = sizes(workload).parameters, value_bytes(precision)
+    true_gb = parameters * bytes_per_value / GB
+    # Below 16 bits a file holds more than parameters × bytes: scales, and layers that stay at 16.
+    engine_gb = true_gb
+    if bytes_per_value < 2:
+        stored_format = _STORED_FORMATS.get(precision, precision)
+        engine_gb = max(true_gb, served_weights_gb(catalog, workload.architecture, stored_format))
+    format_text = f"{precision}{'' if stated else ', as published,'}"
+    reason = f"{parameters:,.0f} parameters × {bytes_per_value:g} bytes in {format_text} are {true_gb:,.1f} GB."
+    if engine_gb > true_gb * 1.01:
+        reason += f" With scales, and embeddings in 16 bits, engines hold {engine_gb:,.1f} GB."
+    verdict = POSSIBLE
+    if not true_gb * (1 - _TOLERANCE) <= claimed_gb <= engine_gb * (1 + _TOLERANCE):
+        verdict = IMPOSSIBLE
+        for name, size in VALUE_BYTES.items():
+            if abs(parameters * size / GB / claimed_gb - 1) < _TOLERANCE:
+                reason += f" {claimed_gb:g} GB is their size in {name}."
+                break
+    return Check("weights", verdict, claimed_gb, true_gb, true_gb, engine_gb * 1.05, "GB", reason)
 
 
-def check_training_memory(claimed_gb: float, sizes: Sizes, method: str) -> Check:
+def _check_training_memory(claimed_gb: float, sizes: Sizes, method: str) -> Check:
     """Judge a claimed total of training memory: states alone are 16 bytes per trained parameter, before activations."""
     parameters, trained = sizes.parameters, sizes.trained_parameters
     true = state_bytes(parameters, trained, method) / GB
-    leanest = state_bytes(parameters, trained, method, LEANEST_OPTIMIZER) / GB if method == "full" else true
+    # Adapters' states are small: a leaner optimizer changes nothing that a claim could show.
+    leanest = state_bytes(parameters, trained, method, _LEANEST_OPTIMIZER) / GB if method == "full" else true
     reason = (
         f"Weights, gradients and AdamW states take {true:,.0f} GB in mixed precision (16 bytes per trained parameter),"
         " before activations."
@@ -165,10 +172,11 @@ def check_training_memory(claimed_gb: float, sizes: Sizes, method: str) -> Check
         reason += f" Only pure 16-bit training with 8-bit states comes down to {leanest:,.0f} GB."
     else:
         verdict = POSSIBLE
+    # Activations, which a claim may count too, are assumed to add from a fifth to as much again.
     return Check("training memory", verdict, claimed_gb, true, true * 1.2, true * 2.0, "GB", reason)
 
 
-def check_fits_training(
+def _check_fits_training(
     catalog: Catalog, workload: Workload, sizes: Sizes, accelerator: Accelerator, gpus: int
 ) -> Check:
     """Judge whether training fits on a number of accelerators, and find the smallest number that it does fit on."""
@@ -176,16 +184,16 @@ def check_fits_training(
     counts = np.array(sorted({*_COUNTS, gpus}), np.int64)
     speeds = timed(catalog, workload, [key] * len(counts), counts.tolist())
     states = state_bytes(sizes.parameters, sizes.trained_parameters, workload.method) / GB
-    have = gpus * accelerator.memory_gib * GIB / GB
+    memory_gb = gpus * accelerator.memory_gib * GIB / GB
     fitting = counts[speeds.fits]
     fewest = float(fitting[0]) if len(fitting) else None
     reason = (
         f"{workload.method} training of {workload.architecture.name} needs {states:,.0f} GB of states and {gpus} ×"
-        f" {accelerator.id} hold {have:,.0f} GB."
+        f" {accelerator.id} hold {memory_gb:,.0f} GB."
     )
     if bool(speeds.fits[counts == gpus][0]):
         return Check("fits", POSSIBLE, float(gpus), fewest, fewest, None, "GPUs", f"{reason} It fits.")
-    if states <= have:
+    if states <= memory_gb:
         reason += " The states fit, activations beside them do not in any layout."
     if workload.offload == "none":
         reason += " Without offloading states to the host it does not fit."
@@ -194,80 +202,79 @@ def check_fits_training(
     return Check("fits", IMPOSSIBLE, float(gpus), fewest, fewest, None, "GPUs", reason)
 
 
-def check_fits_serving(
+def _check_fits_serving(
     catalog: Catalog, architecture: Architecture, precision: str | None, accelerator: Accelerator, gpus: int
 ) -> Check:
     """Judge whether a model fits for serving, by the deployments that `fit --serving` finds; else by its weights."""
-    form = form_of(architecture, precision, accelerator)
-    plans = served(catalog, architecture, [key_of(catalog, accelerator.id)], usual_service(form))
+    form = _form_of(architecture, precision, accelerator)
+    plans = served(catalog, architecture, [key_of(catalog, accelerator.id)], _usual_service(form))
     serving = plans.gpus[plans.serves]
     fewest = float(serving.min()) if len(serving) else None
-    holds, reason = weights_fit(catalog, architecture, form, accelerator, gpus, stated=precision is not None)
-    verdict = POSSIBLE if fewest is not None and fewest <= gpus else IMPLAUSIBLE if holds else IMPOSSIBLE
-    if verdict != POSSIBLE and fewest is not None:
-        reason += f" With room for the KV cache it takes {fewest:g}."
+    holds, reason = _weights_fit(catalog, architecture, form, accelerator, gpus, stated=precision is not None)
+    if fewest is not None and fewest <= gpus:
+        verdict = POSSIBLE
+    else:
+        verdict = IMPLAUSIBLE if holds else IMPOSSIBLE  # weights alone may be served with a short context
+        if fewest is not None:
+            reason += f" With room for the KV cache it takes {fewest:g}."
     return Check("fits", verdict, float(gpus), fewest, fewest, None, "GPUs", reason)
 
 
-def usual_service(form: str) -> Service:
+def _usual_service(form: str) -> Service:
     """Return requests of the lengths that `inference` and `fit --serving` assume."""
     return Service(prompt_tokens=DEFAULT_PROMPT_TOKENS, output_tokens=DEFAULT_OUTPUT_TOKENS, precision=form)
 
 
-def weights_fit(
+def _weights_fit(
     catalog: Catalog, architecture: Architecture, form: str, accelerator: Accelerator, gpus: int, *, stated: bool
 ) -> tuple[bool, str]:
     """Return whether so many accelerators hold the weights at all, and the sentence that says so."""
-    weights, have = served_weights_gb(catalog, architecture, form), gpus * accelerator.memory_gib * GIB / GB
-    by = "published" if form == native_format(architecture) else "usually served"
-    told = f"{form}{'' if stated else f', as {by},'}"
+    weights, memory_gb = served_weights_gb(catalog, architecture, form), gpus * accelerator.memory_gib * GIB / GB
+    origin = "published" if form == native_format(architecture) else "usually served"
+    format_text = form if stated else f"{form}, as {origin},"
     machine = f"{gpus} × {accelerator.id} hold{'s' if gpus == 1 else ''}"
-    return weights < have, f"Weights take {weights:,.1f} GB in {told} and {machine} {have:,.0f} GB."
+    return weights < memory_gb, f"Weights take {weights:,.1f} GB in {format_text} and {machine} {memory_gb:,.0f} GB."
 
 
 # --- Claims about payback: what buying saves each month against what it costs, and how busy the cluster would be.
 
-_BUSY_FRACTION = 0.8
+_BUSY_FRACTION = 0.8  # of its hours, at which a cluster has the right size; below half of it, it is the wrong size
 _MONTHS = 60  # over which owning and renting are compared
 
 
-def check_payback(claim: Claim) -> list[Check]:
+def _check_payback(claim: Claim) -> list[Check]:
     """Judge what a claim says of payback: its arithmetic, how busy the cluster is, and what discounting does to it."""
     buy, rent, own_usd = claim.buy_usd, claim.rent_usd_per_month, claim.own_usd_per_month or 0.0
     if buy is None and rent is None:
         return []
     if buy is None or rent is None:
         raise UsageError("a payback claim needs both --buy and --rent-monthly.")
-    checks = [_arithmetic(buy, rent, own_usd, claim.payback_months)]
-    if claim.gpus and claim.gpu_hours_per_month:
-        checks.append(_utilisation(claim.gpus, claim.gpu_hours_per_month))
-    return [*checks, _discounted(buy, rent, own_usd, claim.discount_fraction)]
-
-
-def _arithmetic(buy: float, rent: float, own_usd: float, claimed: float | None) -> Check:
+    claimed = claim.payback_months
     true = simple_payback_months(buy, rent, own_usd)
-    reason = f"{buy:,.0f} USD ÷ ({rent:,.0f} − {own_usd:,.0f}) USD a month is {true:,.1f} months."
     if rent <= own_usd:
         reason, verdict = "Owning costs as much each month as renting: it never pays back.", IMPOSSIBLE
     else:
+        reason = f"{buy:,.0f} USD ÷ ({rent:,.0f} − {own_usd:,.0f}) USD a month is {true:,.1f} months."
         verdict = POSSIBLE if claimed is None or abs(claimed / true - 1) <= _TOLERANCE else IMPOSSIBLE
     finite = true if np.isfinite(true) else None
-    return Check("payback", verdict, claimed, finite, finite, finite, "months", reason)
+    checks = [Check("payback", verdict, claimed, finite, finite, finite, "months", reason)]
 
+    # how many of the owned hours the claim uses
+    if claim.gpus and claim.gpu_hours_per_month:
+        hours, owned_hours = claim.gpu_hours_per_month, claim.gpus * HOURS_PER_MONTH
+        used = hours / owned_hours
+        enough = int(np.ceil(hours / (HOURS_PER_MONTH * _BUSY_FRACTION) - 0.5))  # to the nearest: "about"
+        reason = (
+            f"{hours:,.0f} of {owned_hours:,.0f} hours a month is {used:.0%};"
+            f" about {max(enough, 1)} GPUs at 80 % do the same."
+        )
+        verdict = POSSIBLE if used >= _BUSY_FRACTION / 2 else IMPLAUSIBLE
+        if used > 1:
+            verdict = IMPOSSIBLE
+        least = _BUSY_FRACTION / 2
+        checks.append(Check("utilisation", verdict, used, least, _BUSY_FRACTION, 1.0, "fraction of one", reason))
 
-def _utilisation(gpus: int, hours_per_month: float) -> Check:
-    """Judge how many of the owned hours the claim uses; a cluster that stands idle is the wrong size."""
-    used = hours_per_month / (gpus * HOURS_PER_MONTH)
-    enough = int(np.ceil(hours_per_month / (HOURS_PER_MONTH * _BUSY_FRACTION) - 0.5))
-    reason = (
-        f"{hours_per_month:,.0f} of {gpus * HOURS_PER_MONTH:,.0f} hours a month is {used:.0%}; about"
-        f" {max(enough, 1)} GPUs at 80 % do the same."
-    )
-    verdict = IMPOSSIBLE if used > 1 else POSSIBLE if used >= _BUSY_FRACTION / 2 else IMPLAUSIBLE
-    return Check("utilisation", verdict, used, _BUSY_FRACTION / 2, _BUSY_FRACTION, 1.0, "fraction of one", reason)
-
-
-def _discounted(buy: float, rent: float, own_usd: float, fraction: float) -> Check:
+    fraction = claim.discount_fraction
     renting, owning = (annuity_usd(monthly, _MONTHS, fraction) for monthly in (rent, own_usd))
     owning += buy
     reason = (
@@ -275,7 +282,7 @@ def _discounted(buy: float, rent: float, own_usd: float, fraction: float) -> Che
         f" {owning:,.0f} USD today: {'renting' if renting < owning else 'owning'} is cheaper."
     )
     verdict = POSSIBLE if owning <= renting else IMPLAUSIBLE
-    return Check("present value", verdict, owning, None, renting, None, "USD", reason)
+    return [*checks, Check("present value", verdict, owning, None, renting, None, "USD", reason)]
 
 
 def break_even_verdict(claimed: float, few: float | None, usual: float | None, many: float | None) -> tuple[str, str]:
@@ -286,8 +293,10 @@ def break_even_verdict(claimed: float, few: float | None, usual: float | None, m
     >>> break_even_verdict(100, 357, 446, None)[0], break_even_verdict(500, 357, 446, None)[0]
     ('implausible', 'possible')
     """
-    words = ["never" if hours is None else f"from {hours:,.0f} hours a month" for hours in (usual, few, many)]
-    reason = f"buying is cheaper {words[0]}; at a rent a quarter dearer {words[1]}, a quarter cheaper {words[2]}."
+    at_usual, at_dearer, at_cheaper = (
+        "never" if hours is None else f"from {hours:,.0f} hours a month" for hours in (usual, few, many)
+    )
+    reason = f"buying is cheaper {at_usual}; at a rent a quarter dearer {at_dearer}, a quarter cheaper {at_cheaper}."
     if claimed > HOURS_PER_MONTH:
         return IMPOSSIBLE, f"a month has {HOURS_PER_MONTH:,.0f} hours; {reason}"
     lowest = few if few is not None else np.inf
@@ -301,7 +310,7 @@ def break_even_verdict(claimed: float, few: float | None, usual: float | None, m
 LARGEST_BATCH = 4096  # sequences; above it no engine is known to decode
 
 
-def check_decode(
+def _check_decode(
     claimed_tokens_per_s: float,
     catalog: Catalog,
     architecture: Architecture,
@@ -315,19 +324,21 @@ def check_decode(
     The slow end is a server as it comes at the usual lengths of requests; the fast end short requests in offline
     batches, or more where somebody measured more on the same chip.
     """
-    form, unit = form_of(architecture, precision, accelerator), "tokens per second"
-    usual, key = usual_service(form), key_of(catalog, accelerator.id)
-    # without a batch as users accept it, as `inference` does; what keeps no such latency is judged without
-    accepted = [] if batch else [replace(usual, ttft_ms=USUAL_TTFT_MS, tpot_ms=USUAL_TPOT_MS)]
-    speeds = (serving_speed(catalog, architecture, key, asked, gpus, batch) for asked in (*accepted, usual))
-    speed = next((found for found in speeds if found is not None), None)
+    form, unit = _form_of(architecture, precision, accelerator), "tokens per second"
+    usual, key = _usual_service(form), key_of(catalog, accelerator.id)
+    # Without a batch as users accept it, as `inference` does; what keeps no such latency is judged without.
+    speed = None
+    if not batch:
+        accepted = replace(usual, ttft_ms=USUAL_TTFT_MS, tpot_ms=USUAL_TPOT_MS)
+        speed = serving_speed(catalog, architecture, key, accepted, gpus, batch)
+    speed = speed or serving_speed(catalog, architecture, key, usual, gpus, batch)
     if speed is None:
-        holds, reason = weights_fit(catalog, architecture, form, accelerator, gpus, stated=precision is not None)
+        holds, reason = _weights_fit(catalog, architecture, form, accelerator, gpus, stated=precision is not None)
         together = f" with {batch:,} sequences at once" if batch and holds else ""
         verdict = IMPLAUSIBLE if holds else IMPOSSIBLE
         reason = f"{reason} It does not fit{together}."
         return Check("decode speed", verdict, claimed_tokens_per_s, None, None, None, unit, reason)
-    short = replace(usual, prompt_tokens=SHORT_TOKENS, output_tokens=SHORT_TOKENS, server="offline")
+    short = replace(usual, prompt_tokens=_SHORT_TOKENS, output_tokens=_SHORT_TOKENS, server="offline")
     fastest = serving_speed(catalog, architecture, key, short, gpus, batch) or speed
     roofs = decode_roof(architecture, accelerator, form, gpus)
     roof, roof_name = roofs.at(batch or LARGEST_BATCH)
@@ -343,20 +354,19 @@ def check_decode(
     verdict = POSSIBLE
     if claimed_tokens_per_s > roof:
         verdict = IMPOSSIBLE
-    elif claimed_tokens_per_s > high and (batch or claimed_tokens_per_s > measured_decode(catalog, key, roofs) * gpus):
-        verdict = IMPLAUSIBLE
+    elif claimed_tokens_per_s > high:
+        # what somebody measured is possible: the highest rate of work on this chip, in tokens of this model; at a batch
+        # that is named, the range and the roof hold alone
+        rates = [
+            row["highest_gflop_per_s_per_gpu"] or 0.0
+            for row in catalog.rows("measured_chips")
+            if row["kind"] == "serving" and row["accelerator_id"] == key.accelerator.id
+        ]
+        measured = max(rates, default=0.0) * GIGA / roofs.flop_per_token * gpus
+        if batch or claimed_tokens_per_s > measured:
+            verdict = IMPLAUSIBLE
     low = min(speed.low, fastest.low)
     return Check("decode speed", verdict, claimed_tokens_per_s, low, speed.typical, high, unit, reason)
-
-
-def measured_decode(catalog: Catalog, key: Key, roofs: DecodeRoof) -> float:
-    """Return the output tokens per second of one accelerator at the highest rate of work measured on its kind."""
-    rates = [
-        row["highest_gflop_per_s_per_gpu"]
-        for row in catalog.rows("measured_chips")
-        if row["kind"] == "serving" and row["accelerator_id"] == key.accelerator.id
-    ]
-    return max(filter(None, rates), default=0.0) * GIGA / roofs.flop_per_token
 
 
 # --- Claims about training runs: time, speed and cost against physics and prices.
@@ -367,8 +377,8 @@ _DOUBLINGS = 12  # of a node, that are tried where a claim names no number of ac
 # Hours of a whole run against the slow end of its steps with the usual overhead: restarts, evaluation and idle time
 # that nobody states. Of the 25 runs of docs/published-runs.md three took longer than that end, the longest 1.8 times.
 WHOLE_RUN_RATIO = 2.0
-ROUNDED = 0.02  # by which a figure is rounded when it is told again
-END_TO_END_HOURS_RATIO = 1 + EVALUATION_FRACTION.value  # hours of whole runs ÷ those of their steps
+_ROUNDED = 0.02  # by which a figure may be rounded when it is quoted
+_END_TO_END_HOURS_RATIO = 1 + EVALUATION_FRACTION.value  # hours of whole runs ÷ those of their steps
 
 
 class ClaimedRun(NamedTuple):
@@ -396,20 +406,18 @@ def most_favourable(candidates: list[Accelerator], precision: str | None) -> Acc
     return min(candidates, key=order)
 
 
-def fastest_trainer(
+def _fastest_trainer(
     catalog: Catalog, workload: Workload, candidates: list[Accelerator], precision: str | None, gpus: int
 ) -> Accelerator:
     """Return the candidate that trains a workload fastest in its node, by the same speeds as every other question.
 
     The peaks of a card and of a module may be equal where their links are not: A100 40GB as PCIe and as SXM.
     """
-
-    def speed(item: Accelerator) -> float:
-        chosen = replace(workload, precision=precision or half_precision(item))
-        found = deployment_of(catalog, chosen, item, gpus)
-        return found.tokens_per_s_per_gpu if found.fits else 0.0
-
-    speeds = {item.id: speed(item) for item in candidates}
+    speeds = {}
+    for item in candidates:
+        of_chip = replace(workload, precision=precision or half_precision(item))
+        deployment = deployment_of(catalog, of_chip, item, gpus)
+        speeds[item.id] = deployment.tokens_per_s_per_gpu if deployment.fits else 0.0
     best = max(speeds.values())
     return most_favourable([item for item in candidates if speeds[item.id] == best], precision)
 
@@ -417,11 +425,6 @@ def fastest_trainer(
 def deployment_of(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> ModelDeployment:
     """Return the fastest deployment on the accelerator's usual node."""
     return deployed(catalog, workload, key_of(catalog, accelerator.id), gpus)
-
-
-def fitting_offload(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> str:
-    """Return how much must lie in the host's memory for a run that does not fit without; nothing where none helps."""
-    return offloaded(catalog, workload, key_of(catalog, accelerator.id), gpus)
 
 
 def best_count(catalog: Catalog, workload: Workload, accelerator: Accelerator) -> int:
@@ -445,7 +448,7 @@ class Record(NamedTuple):
     """The most that somebody measured of training on a chip: the share of a peak, and the sentence that says so."""
 
     share: float
-    told: str
+    sentence: str
 
 
 def record_of(
@@ -469,26 +472,26 @@ def record_of(
     best = max(rows, key=lambda row: row["model_tflops_per_gpu"])
     share = peak_share(accelerator, precision, best["model_tflops_per_gpu"] * TERA)
     source = catalog.source(best["source_id"])["title"]
-    told = f"{best['model']} on {best['gpus']:,} of them in {best['precision']} reached {share:.0%} ({source})."
-    return Record(share * (1 + ROUNDED), told)
+    sentence = f"{best['model']} on {best['gpus']:,} of them in {best['precision']} reached {share:.0%} ({source})."
+    return Record(share * (1 + _ROUNDED), sentence)
 
 
-def check_time(
+def _check_time(
     workload: Workload,
     sizes: Sizes,
     run: ClaimedRun,
-    found: ModelDeployment,
+    deployment: ModelDeployment,
     precision_stated: bool,
     record: Record | None = None,
 ) -> Check:
     """Judge a claimed duration by the MFU that it implies; what somebody measured on the chip is possible."""
-    tokens, gpus, days, counted, _ = run
-    accelerator = found.key.accelerator
+    tokens, gpus, days, counted, offload = run
+    accelerator = deployment.key.accelerator
     unit, of_day = run.unit
     flop, seconds = sizes.model_flop_per_token * tokens, days * SECONDS_PER_DAY
     precision = workload.precision_on(accelerator)
     implied = implied_mfu(flop, accelerator, precision, gpus, seconds)
-    low, typical, high = (None if end is None else end * of_day for end in true_days(tokens, found))
+    low, typical, high = (None if end is None else end * of_day for end in _true_days(tokens, deployment))
     claimed = days * of_day
     if implied is None:
         reason = f"{accelerator.id} has no {precision} matrix units; name another --precision."
@@ -496,7 +499,10 @@ def check_time(
     work = f"{flop:.3g} FLOP in {amount(claimed, 4)} {unit} {f'on {gpus} ×' if counted else 'of'} {accelerator.id}"
     reason = f"{work} need {implied:.0%} of the dense {precision} peak."
     verdict = POSSIBLE
-    fastest = _fastest_precision(accelerator, precision, precision_stated)
+    # A claim that names no precision is impossible only where it is at the chip's fastest.
+    fastest = precision
+    if not precision_stated:
+        fastest = max(_TRAINING_PRECISIONS, key=lambda name: np.nan_to_num(peak(accelerator, name).tflops))
     at_best = implied_mfu(flop, accelerator, fastest, gpus, seconds) or implied
     if implied > 1 and (fastest == precision or at_best > 1):
         verdict, reason = IMPOSSIBLE, reason + f" {BEYOND_PEAK}"
@@ -513,41 +519,31 @@ def check_time(
         )
     if high is not None:
         high *= WHOLE_RUN_RATIO
-    if typical is None and run.offload:
+    # No time is known of what does not fit: a number that is claimed is refuted by it, one that is not is doubted.
+    if typical is None and offload:
         verdict = worst([verdict, IMPLAUSIBLE])
-        reason = (
-            f"{reason} The run fits in the memory of {gpus} only with the host's beside it (--offload {run.offload})."
-        )
+        reason += f" The run fits in the memory of {gpus} only with the host's beside it (--offload {offload})."
     elif typical is None and counted:
         verdict, reason = IMPOSSIBLE, f"{reason} The run does not fit in the memory of {gpus}."
     elif typical is None:
-        verdict, reason = (
-            worst([verdict, IMPLAUSIBLE]),
-            f"{reason} No usual number of them holds the run in its memory.",
-        )
+        verdict = worst([verdict, IMPLAUSIBLE])
+        reason += " No usual number of them holds the run in its memory."
     return Check("duration", verdict, claimed, low, typical, high, unit, reason)
 
 
 def faster_than_usual(implied: float, record: Record | None, reason: str) -> tuple[str, str]:
     """Judge a speed above the range of usual software by the most that somebody measured."""
     if record is not None and implied <= record.share:
-        return POSSIBLE, f"{reason} That is faster than usual software, and was done: {record.told}"
-    best = "" if record is None else f" The most measured: {record.told}"
+        return POSSIBLE, f"{reason} That is faster than usual software, and was done: {record.sentence}"
+    best = "" if record is None else f" The most measured: {record.sentence}"
     return IMPLAUSIBLE, f"{reason} No measured software comes near this.{best}"
 
 
-def _fastest_precision(accelerator: Accelerator, precision: str, precision_stated: bool) -> str:
-    """Return the precision by which a claim is judged impossible: the stated one, else the chip's fastest."""
-    if precision_stated:
-        return precision
-    return max(_TRAINING_PRECISIONS, key=lambda name: np.nan_to_num(peak(accelerator, name).tflops))
-
-
-def true_days(tokens: float, found: ModelDeployment) -> tuple[float | None, float | None, float | None]:
+def _true_days(tokens: float, deployment: ModelDeployment) -> tuple[float | None, float | None, float | None]:
     """Return the days that a run takes, low, typical and high, with the usual end-to-end overhead."""
-    if not found.fits:
+    if not deployment.fits:
         return None, None, None
-    low, typical, high = (days * END_TO_END_HOURS_RATIO for days in found.days(tokens))
+    low, typical, high = (days * _END_TO_END_HOURS_RATIO for days in deployment.days(tokens))
     return low, typical, high
 
 
@@ -565,16 +561,16 @@ def prices(catalog: Catalog, accelerator: Accelerator, gpus: int) -> HourlyPrice
 
     A quote that is probably gone makes no claim plausible while others are known.
     """
-    found = rentable(catalog, accelerator.id, gpus, lambda offer: not offer.term_months)
-    if not found:
+    offers = rentable(catalog, accelerator.id, gpus, lambda offer: not offer.term_months)
+    if not offers:
         return None
-    kept = [entry for entry in found if entry.chance >= LIKELY] or found
-    today = sorted(entry.usd_per_gpu_hour for entry in kept)
-    first = next((entry for entry in found if is_plain(entry.offer.option)), found[0])
+    likely = [entry for entry in offers if entry.chance >= LIKELY] or offers
+    today = sorted(entry.usd_per_gpu_hour for entry in likely)
+    first = next((entry for entry in offers if is_plain(entry.offer.option)), offers[0])
     return HourlyPrices(today[0], first.usd_per_gpu_hour, today[-1], first)
 
 
-def check_price(gpu_hours: float, cost_usd: float, known: HourlyPrices | None, accelerator: Accelerator) -> Check:
+def _check_price(gpu_hours: float, cost_usd: float, known: HourlyPrices | None, accelerator: Accelerator) -> Check:
     """Judge a claimed cost by the price per accelerator-hour that it implies."""
     implied = cost_usd / gpu_hours
     reason = f"{cost_usd:,.0f} USD for {gpu_hours:,.0f} accelerator-hours is {implied:.2f} USD an hour."
@@ -588,15 +584,17 @@ def check_price(gpu_hours: float, cost_usd: float, known: HourlyPrices | None, a
     return Check("price", verdict, implied, known.low, known.typical, known.high, "USD per GPU-hour", reason)
 
 
-def check_cost(cost_usd: float, tokens: float, found: ModelDeployment, known: HourlyPrices | None) -> Check | None:
+def _check_cost(
+    cost_usd: float, tokens: float, deployment: ModelDeployment, known: HourlyPrices | None
+) -> Check | None:
     """Judge a claimed cost by the hours that the run really takes and the prices of the day."""
-    low_days, typical_days, high_days = true_days(tokens, found)
+    low_days, typical_days, high_days = _true_days(tokens, deployment)
     if known is None or low_days is None or typical_days is None or high_days is None:
         return None
-    of_day = int(found.accelerators) * HOURS_PER_DAY  # accelerator-hours
+    of_day = int(deployment.accelerators) * HOURS_PER_DAY  # accelerator-hours
     hours = typical_days * of_day
     typical = hours * known.typical
-    # speed and price are seldom at their ends at once: their logarithms add up as squares
+    # Speed and price are seldom at their ends at once: their logarithms add up as squares.
     below, above = (
         float(np.exp(np.hypot(np.log(days / typical_days), np.log(price / known.typical))))
         for days, price in ((low_days, known.low), (high_days * WHOLE_RUN_RATIO, known.high))
@@ -606,18 +604,19 @@ def check_cost(cost_usd: float, tokens: float, found: ModelDeployment, known: Ho
     reason = f"The run takes about {hours:,.0f} accelerator-hours, whatever the cluster."
     if cost_usd < low:
         reason += f" At the cheapest known hour ({known.low:.2f} USD) that is {amount(hours * known.low)} USD."
+        # A third below the fastest run at the cheapest known hour no discount is assumed to reach.
         verdict = IMPOSSIBLE if cost_usd < low_days * of_day * known.low / 1.5 else IMPLAUSIBLE
     return Check("cost", verdict, cost_usd, low, typical, high, "USD", reason)
 
 
-_FEWEST_DAYS = 2.0  # shorter runs are said in hours
+_FEWEST_DAYS = 2.0  # shorter runs are told in hours
 
 
-def make_claim(asked: Mapping[str, Any]) -> Claim:
+def make_claim(arguments: Mapping[str, Any]) -> Claim:
     """Make a claim of the arguments of `audit`, read and under the names of its fields; None stands for not said."""
-    values = {name: value for name, value in asked.items() if name in Claim._fields}
-    if asked["hours"] is not None:
-        values["days"] = asked["hours"] / HOURS_PER_DAY
+    values = {name: value for name, value in arguments.items() if name in Claim._fields}
+    if arguments["hours"] is not None:
+        values["days"] = arguments["hours"] / HOURS_PER_DAY
     return Claim(**values)
 
 
@@ -629,38 +628,36 @@ def audit(claim: Claim, catalog: Catalog, stated: Sequence[Check] = (), notes: S
     notes = list(notes)
     alone = claim.tokens is None and claim.fits is None and claim.decode_tokens_per_s is None
     sizes_alone = alone and claim.weights_gb is None and claim.training_gb is None
+    # a model beside figures that are stated alone says what those are of; nothing of it is claimed
     physical = [] if claim.model is None or (stated and sizes_alone) else _physical(claim, catalog, notes)
-    checks = [*stated, *check_payback(claim), *physical]
+    checks = [*stated, *_check_payback(claim), *physical]
     if not checks:
         raise UsageError(
             "nothing to audit: give --model, --gpu and --gpus with --tokens and --days or --cost, or --fits,"
             " --weights-gb, --tokens-per-s; or --buy with --rent-monthly."
         )
     verdict = worst([check.verdict for check in checks])
+    # The lead is the first of the worst checks, then what is likely.
+    lead = [f"{verdict.capitalize()}: {next(check for check in checks if check.verdict == verdict).explanation}"]
+    for check in checks:
+        if check.name not in ("duration", "cost") or check.low is None or check.typical is None or check.high is None:
+            continue
+        unit, times = {"USD": "USD at today's price"}.get(check.unit, check.unit), 1.0
+        if check.unit == "days" and check.typical < _FEWEST_DAYS:
+            unit, times = "hours", HOURS_PER_DAY
+        low, typical, high = (amount(times * value) for value in (check.low, check.typical, check.high))
+        lead.append(f"Likely: about {typical} {unit} ({low} to {high}).")
     claim_values = {name: value for name, value in claim._asdict().items() if value is not None}
     return {
         "kind": "audit",
         **frame(claim_values, catalog.as_of, catalog.version),
-        "lead": _sentence(verdict, checks),
+        "lead": " ".join(lead),
         "verdict": verdict,
         "checks": [cast(CheckRow, check._asdict()) for check in checks],
         "notes": notes,
         "warnings": [],
         "sources": {},
     }
-
-
-def _sentence(verdict: str, checks: list[Check]) -> str:
-    worst_checks = [check for check in checks if check.verdict == verdict]
-    parts = [f"{verdict.capitalize()}: {worst_checks[0].explanation}"]
-    for check in (candidate for candidate in checks if candidate.name in ("duration", "cost")):
-        if check.low is not None and check.typical is not None and check.high is not None:
-            unit, times = {"USD": "USD at today's price"}.get(check.unit, check.unit), 1.0
-            if check.unit == "days" and check.typical < _FEWEST_DAYS:
-                unit, times = "hours", HOURS_PER_DAY
-            low, typical, high = (amount(times * value) for value in (check.low, check.typical, check.high))
-            parts.append(f"Likely: about {typical} {unit} ({low} to {high}).")
-    return " ".join(parts)
 
 
 def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
@@ -678,45 +675,37 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
         method=claim.method,
         latest_year=latest_year(catalog.as_of),
     )
+    # A name may mean several accelerators: the claim is judged by the most favourable of them.
     candidates = catalog.accelerators(claim.gpu) if claim.gpu else []
-    chip = _chip(claim, catalog, workload, notes, candidates) if candidates else None
+    chip = candidates[0] if candidates else None
+    if len(candidates) > 1:
+        if claim.tokens is None:
+            chip = most_favourable(candidates, claim.precision)
+        else:
+            chip = _fastest_trainer(catalog, workload, candidates, trained_in, claim.gpus or 8)  # a usual node has 8
+        candidate_ids = ", ".join(item.id for item in candidates)
+        notes.append(f"{claim.gpu} may mean {candidate_ids}; judged as {chip.id}, the most favourable.")
     usual = "bf16" if chip is None else half_precision(chip)
     workload = replace(workload, precision=trained_in or usual)
     size = sizes(workload)
     checks = []
     if claim.weights_gb is not None:
-        checks.append(check_weights(claim.weights_gb, catalog, workload, claim.precision))
+        checks.append(_check_weights(claim.weights_gb, catalog, workload, claim.precision))
     if claim.training_gb is not None:
-        checks.append(check_training_memory(claim.training_gb, size, claim.method))
+        checks.append(_check_training_memory(claim.training_gb, size, claim.method))
     if chip is None:
         return checks
     gpus = claim.gpus or 1
     if claim.gpus is None and (claim.days or claim.fits or claim.decode_tokens_per_s):
         notes.append(f"Number of GPUs not given: judged as 1 × {chip.id}.")
     if claim.fits == "training":
-        checks.append(check_fits_training(catalog, workload, size, chip, gpus))
+        checks.append(_check_fits_training(catalog, workload, size, chip, gpus))
     elif claim.fits == "serving":
-        checks.append(check_fits_serving(catalog, architecture, claim.precision, chip, gpus))
+        checks.append(_check_fits_serving(catalog, architecture, claim.precision, chip, gpus))
     if claim.decode_tokens_per_s is not None:
         rate = claim.decode_tokens_per_s
-        checks.append(check_decode(rate, catalog, architecture, claim.precision, chip, gpus, claim.batch))
+        checks.append(_check_decode(rate, catalog, architecture, claim.precision, chip, gpus, claim.batch))
     return checks + (_run(claim, catalog, workload, size, chip, notes) if claim.tokens is not None else [])
-
-
-def _chip(
-    claim: Claim, catalog: Catalog, workload: Workload, notes: list[str], candidates: list[Accelerator]
-) -> Accelerator:
-    """Return the accelerator that a claim is judged by: the most favourable of those that its name may mean."""
-    if len(candidates) == 1:
-        return candidates[0]
-    if claim.tokens is None:
-        chip = most_favourable(candidates, claim.precision)
-    else:
-        trained_in = claim.precision if claim.precision in PRECISIONS else None
-        chip = fastest_trainer(catalog, workload, candidates, trained_in, claim.gpus or 8)
-    meant = ", ".join(item.id for item in candidates)
-    notes.append(f"{claim.gpu} may mean {meant}; judged as {chip.id}, the most favourable.")
-    return chip
 
 
 def _run(
@@ -730,24 +719,25 @@ def _run(
     gpus = claim.gpus or 1
     if not counted:
         gpus = best_count(catalog, workload, chip)
-    found = deployment_of(catalog, workload, chip, gpus)
-    if not counted and found.fits:
+    deployment = deployment_of(catalog, workload, chip, gpus)
+    if not counted and deployment.fits:
         notes.append(f"Number of GPUs not given: speed of {gpus} × {chip.id}, the count with the fewest GPU-hours.")
     days = claim.days
     if days is None and claim.gpu_hours is not None:
         days = claim.gpu_hours / gpus / HOURS_PER_DAY
     checks = []
     if days is not None:
-        lacking = counted and not found.fits
-        offload = fitting_offload(catalog, workload, chip, gpus) if lacking else ""
+        # what does not fit may do with the host's memory beside that of so many; where no number is named, another fits
+        lacking = counted and not deployment.fits
+        offload = offloaded(catalog, workload, key_of(catalog, chip.id), gpus) if lacking else ""
         run = ClaimedRun(claim.tokens, gpus, days, counted, offload)
         stated = claim.precision is not None
         record = record_of(catalog, workload.architecture, chip, workload.precision_on(chip), stated=stated)
-        checks.append(check_time(workload, size, run, found, stated, record))
+        checks.append(_check_time(workload, size, run, deployment, stated, record))
     if claim.cost_usd is not None:
         known_prices = prices(catalog, chip, gpus)
         if days is not None:
-            checks.append(check_price(gpus * days * HOURS_PER_DAY, claim.cost_usd, known_prices, chip))
-        cost = check_cost(claim.cost_usd, claim.tokens, found, known_prices)
+            checks.append(_check_price(gpus * days * HOURS_PER_DAY, claim.cost_usd, known_prices, chip))
+        cost = _check_cost(claim.cost_usd, claim.tokens, deployment, known_prices)
         checks += [cost] if cost is not None else []
     return checks

@@ -5,7 +5,7 @@ What would be true under another convention (with sparsity, both directions of a
 for one card) is looked for, so that the answer says where a wrong figure comes from.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ from gpucost.workloads.speeds import key_of
 from gpucost.workloads.training import BEYOND_PEAK, Workload, make_workload, sizes
 
 NEAR = 0.025  # within which a figure is the one on record, rounded
-ABOUT = 0.10  # within which it is near, but not it
+_ABOUT = 0.10  # within which it is near, but not it
 PRECISIONS = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp6", "fp4")
 
 
@@ -48,7 +48,7 @@ class Truth(NamedTuple):
     """A figure on record: of what, and whether the claim is right where it says so much."""
 
     value: float
-    told: str
+    subject: str
     right: bool = True
     doubt: str = IMPOSSIBLE  # the verdict where it is what was said, but not what it was said to be
 
@@ -59,7 +59,7 @@ def hold(
     truths: Sequence[Truth],
     unit: str,
     slack: float = NEAR,
-    about: float = ABOUT,
+    about: float = _ABOUT,
     *,
     most: bool = False,
 ) -> Check:
@@ -80,31 +80,32 @@ def hold(
         return Check(name, UNKNOWN, claimed, None, None, None, unit, f"No {name} is on record for it.")
     best = min(right, key=off)
     low, high = min(truth.value for truth in right), max(truth.value for truth in right)
-    told = f"On record: {amount(best.value, 4)} {unit}, {best.told}."
-    slack = max(slack, NEAR) if about else slack
+    on_record = f"On record: {amount(best.value, 4)} {unit}, {best.subject}."
+    slack = max(slack, NEAR) if about else slack  # what is never near is exact: a number of cores
     if off(best) <= slack:
-        return Check(name, POSSIBLE, claimed, low, best.value, high, unit, told)
+        return Check(name, POSSIBLE, claimed, low, best.value, high, unit, on_record)
+    # What it is under another convention says more than how far off it is: that comes before "about right".
     for truth in sorted((truth for truth in truths if not truth.right), key=off):
         if off(truth) <= slack:
-            reason = f"{amount(claimed, 4)} {unit} is {truth.told}. {told}"
+            reason = f"{amount(claimed, 4)} {unit} is {truth.subject}. {on_record}"
             return Check(name, truth.doubt, claimed, low, best.value, high, unit, reason)
     above = most and claimed > max(truth.value for truth in truths if truth.right or truth.doubt == IMPLAUSIBLE)
     if off(best) <= about and not above:
-        reason = f"{told} The claim is {claimed / best.value - 1:+.0%} off."
+        reason = f"{on_record} The claim is {claimed / best.value - 1:+.0%} off."
         return Check(name, IMPLAUSIBLE, claimed, low, best.value, high, unit, reason)
-    doubtful = (truth for truth in truths if truth.doubt == IMPLAUSIBLE and off(truth) <= about * 1.2)
-    for truth in () if above else doubtful:
-        reason = f"{amount(claimed, 4)} {unit} is near {truth.told} ({amount(truth.value, 4)}). {told}"
-        return Check(name, IMPLAUSIBLE, claimed, low, best.value, high, unit, reason)
+    for truth in truths:
+        if truth.doubt == IMPLAUSIBLE and off(truth) <= about * 1.2 and not above:
+            reason = f"{amount(claimed, 4)} {unit} is near {truth.subject} ({amount(truth.value, 4)}). {on_record}"
+            return Check(name, IMPLAUSIBLE, claimed, low, best.value, high, unit, reason)
     ratio = claimed / best.value if claimed > best.value else best.value / claimed
-    reason = f"{told} The claim is {amount(ratio)}× too {'high' if claimed > best.value else 'low'}."
+    reason = f"{on_record} The claim is {amount(ratio)}× too {'high' if claimed > best.value else 'low'}."
     return Check(name, IMPOSSIBLE, claimed, low, best.value, high, unit, reason)
 
 
 # --- What a datasheet says of a chip.
 
 
-def check_peak(
+def _check_peak(
     claimed_tflops: float,
     chips: Sequence[Accelerator],
     precision: str,
@@ -119,23 +120,24 @@ def check_peak(
             dense = getattr(chip, f"{name}_tflops", None)
             if not dense:
                 continue
-            said = f"the {name} peak of {_of(chip, gpus)}"
+            peak_name = f"the {name} peak of {_of(chip, gpus)}"
             same, together = name == precision, dense * gpus
+            # One 16-bit format is the other's peak where only one of them is on record.
             both = {precision, name} == {"bf16", "fp16"}
             if not (both and getattr(chip, f"{precision}_tflops", None)):
-                truths.append(Truth(together, f"{said}, dense", (same or both) and not sparse))
-            if chip.sparse_ratio > 1 and name not in ("fp64", "fp32"):
-                told = f"{said} with 2:4 sparsity; dense matrices reach half"
-                truths.append(Truth(together * chip.sparse_ratio, told, same and sparse, IMPLAUSIBLE))
+                truths.append(Truth(together, f"{peak_name}, dense", (same or both) and not sparse))
+            if chip.sparse_ratio > 1 and name not in ("fp64", "fp32"):  # sparsity is of matrix units, from TF32 down
+                subject = f"{peak_name} with 2:4 sparsity; dense matrices reach half"
+                truths.append(Truth(together * chip.sparse_ratio, subject, same and sparse, IMPLAUSIBLE))
             if gpus == 1 and same:
-                truths += [Truth(dense * many, f"that of {many} of them", False) for many in (8,)]
+                truths.append(Truth(dense * 8, "that of 8 of them", False))
     if not any(truth.right for truth in truths):
         reason = f"{chips[0].id} has no {precision} units on record."
         return Check("peak", IMPOSSIBLE, claimed_tflops, None, None, None, "TFLOP/s", reason)
     return hold("peak", claimed_tflops, truths, "TFLOP/s", most=True)
 
 
-def check_bandwidth(claimed_gb_per_s: float, chips: Sequence[Accelerator], gpus: int = 1) -> Check:
+def _check_bandwidth(claimed_gb_per_s: float, chips: Sequence[Accelerator], gpus: int = 1) -> Check:
     """Judge a claimed memory bandwidth, of so many accelerators together."""
     truths = []
     for chip in chips:
@@ -148,7 +150,7 @@ def check_bandwidth(claimed_gb_per_s: float, chips: Sequence[Accelerator], gpus:
     return hold("memory bandwidth", claimed_gb_per_s, truths, "GB/s", most=True)
 
 
-def check_memory(claimed_gb: float, chips: Sequence[Accelerator], gpus: int = 1) -> Check:
+def _check_memory(claimed_gb: float, chips: Sequence[Accelerator], gpus: int = 1) -> Check:
     """Judge a claimed size of memory; makers write GiB as GB, so that both are right."""
     truths = []
     for chip in chips:
@@ -157,7 +159,7 @@ def check_memory(claimed_gb: float, chips: Sequence[Accelerator], gpus: int = 1)
     return hold("memory", claimed_gb, truths, "GB", most=True)
 
 
-def check_link(
+def _check_link(
     claimed_gb_per_s: float,
     chips: Sequence[Accelerator],
     *,
@@ -174,13 +176,13 @@ def check_link(
         truths.append(Truth(rate, f"{link}, one direction"))
         truths.append(Truth(2 * rate, f"{link}, both directions together", not one_way))
     if not truths:
-        said = "a PCIe link" if pcie else "links between accelerators"
-        reason = f"No {said} of {chips[0].id} is on record."
+        link = "a PCIe link" if pcie else "links between accelerators"
+        reason = f"No {link} of {chips[0].id} is on record."
         return Check("link", UNKNOWN if pcie else IMPOSSIBLE, claimed_gb_per_s, None, None, None, "GB/s", reason)
-    return hold("link", claimed_gb_per_s, truths, "GB/s", 0.03, most=True)
+    return hold("link", claimed_gb_per_s, truths, "GB/s", 0.03, most=True)  # 64 GB/s of PCIe are 63
 
 
-def check_cores(claimed: float, chips: Sequence[Accelerator]) -> Check:
+def _check_cores(claimed: float, chips: Sequence[Accelerator]) -> Check:
     """Judge a claimed number of FP32 cores: multiprocessors × lanes of each."""
     counts = [(chip, cores_of(chip)) for chip in chips]
     truths = [
@@ -188,16 +190,17 @@ def check_cores(claimed: float, chips: Sequence[Accelerator]) -> Check:
         for chip, count in counts
         if count
     ]
-    return hold("FP32 cores", claimed, truths, "cores", 0.004, about=0)
+    return hold("FP32 cores", claimed, truths, "cores", 0.004, about=0)  # a count, rounded to three digits at most
 
 
-def check_power(claimed_w: float, chips: Sequence[Accelerator], systems: Sequence[System], gpus: int = 1) -> Check:
+def _check_power(claimed_w: float, chips: Sequence[Accelerator], systems: Sequence[System], gpus: int = 1) -> Check:
     """Judge claimed watts: of accelerators alone, or of the whole server that holds them."""
     whole = [
         Truth((system.max_power_kw or 0) * 1000, f"the whole {system.name}")
         for system in systems
         if system.max_power_kw
     ]
+    # Where servers are known, the boards' power is what the claim may have meant, not what it says.
     cards = [
         Truth(chip.tdp_w * gpus, f"the board power of {_of(chip, gpus)}", not whole, IMPLAUSIBLE)
         for chip in chips
@@ -209,31 +212,30 @@ def check_power(claimed_w: float, chips: Sequence[Accelerator], systems: Sequenc
 # --- What moves: all-reduce.
 
 
-def check_all_reduce(
+def _check_all_reduce(
     claimed_s: float, payload_gb: float, gpus: int, catalog: Catalog, chip: Accelerator, *, pcie: bool = False
 ) -> Check:
     """Judge a claimed time of an all-reduce: 2(n−1)/n × bytes ÷ one direction of the link of each accelerator.
 
     The roof is the link's rate; measured rings reach 60 to 90 % of it. Within a node it is the node's own link.
     """
-    key = key_of(catalog, chip.id)
     rate = (chip.pcie_gb_per_s or 0.0) if pcie else chip.scaleup_gb_per_s
     if not rate:
         reason = f"{chip.id} has no {'PCIe' if pcie else 'own'} link on record. Name the link's rate."
         return Check("all-reduce", UNKNOWN, claimed_s, None, None, None, "s", reason)
-    wire, one = payload_gb / rate, np.ones(1)
-    group = collectives.Tier(gpus * one, rate * one, rate * one, 0 * one)
-    least = float(collectives.all_reduce_s(group, payload_gb * GB * one)[0])
+    copy_s, scalar = payload_gb / rate, np.ones(1)
+    group = collectives.Tier(gpus * scalar, rate * scalar, rate * scalar, 0 * scalar)
+    least = float(collectives.all_reduce_s(group, payload_gb * GB * scalar)[0])
     low, typical, high = least, least / collectives.RING_FRACTION, least / 0.5
-    where = "PCIe" if pcie else key.system.id
+    link = "PCIe" if pcie else key_of(catalog, chip.id).system.id
     reason = (
         f"{payload_gb:g} GB over {gpus} × {chip.id} move 2({gpus}−1)/{gpus} × {payload_gb:g} GB through {rate:g} GB/s"
-        f" of one direction ({where}): {amount(least)} s at least."
+        f" of one direction ({link}): {amount(least)} s at least."
     )
     verdict = POSSIBLE
-    if claimed_s < least * 0.97:
+    if claimed_s < least * 0.97:  # rounding of the payload and of the rate
         verdict = IMPOSSIBLE
-        if abs(claimed_s / wire - 1) < 0.05:
+        if abs(claimed_s / copy_s - 1) < 0.05:
             reason += " The claim is one copy, not an all-reduce."
         elif abs(2 * claimed_s / least - 1) < 0.05:
             reason += " The claim takes both directions of the link for one."
@@ -246,7 +248,7 @@ def check_all_reduce(
 # --- How fast it trains.
 
 
-def check_training_speed(
+def _check_training_speed(
     claimed_tokens_per_s: float, catalog: Catalog, workload: Workload, chip: Accelerator, gpus: int
 ) -> Check:
     """Judge tokens per second of training, over all accelerators, by the peak and by the speed of other questions."""
@@ -260,12 +262,12 @@ def check_training_speed(
         f"{amount(claimed_tokens_per_s, 4)} tokens/s of {workload.architecture.name} on {gpus} × {chip.id} need"
         f" {implied:.0%} of the dense {precision} peak."
     )
-    found = deployment_of(catalog, workload, chip, gpus)
-    if not found.fits:
+    deployment = deployment_of(catalog, workload, chip, gpus)
+    if not deployment.fits:
         verdict = IMPOSSIBLE if implied > 1 else IMPLAUSIBLE
         reason += f" The run does not fit in the memory of {gpus} without offloading."
         return Check("training speed", verdict, claimed_tokens_per_s, None, None, None, unit, reason)
-    low, typical, high = found.tokens_per_s_low, found.tokens_per_s, found.tokens_per_s_high
+    low, typical, high = deployment.tokens_per_s_low, deployment.tokens_per_s, deployment.tokens_per_s_high
     verdict = POSSIBLE
     if implied > 1:
         verdict, reason = IMPOSSIBLE, f"{reason} {BEYOND_PEAK}"
@@ -277,7 +279,7 @@ def check_training_speed(
     return Check("training speed", verdict, claimed_tokens_per_s, low, typical, high, unit, reason)
 
 
-def check_mfu(
+def _check_mfu(
     claimed_fraction: float, catalog: Catalog, workload: Workload, chip: Accelerator, gpus: int | None
 ) -> Check:
     """Judge a claimed share of the dense peak, MFU, as the tokens per second that it means."""
@@ -287,33 +289,19 @@ def check_mfu(
     if of_peak is None:
         reason = f"{chip.id} has no {precision} matrix units; name another --precision."
         return Check("MFU", IMPOSSIBLE, claimed_fraction, None, None, None, "fraction of one", reason)
-    found = check_training_speed(claimed_fraction / of_peak, catalog, workload, chip, count)
-    low, typical, high = (None if end is None else end * of_peak for end in (found.low, found.typical, found.high))
-    return Check("MFU", found.verdict, claimed_fraction, low, typical, high, "fraction of one", found.explanation)
+    of_speed = _check_training_speed(claimed_fraction / of_peak, catalog, workload, chip, count)
+    low, typical, high = (
+        None if end is None else end * of_peak for end in (of_speed.low, of_speed.typical, of_speed.high)
+    )
+    return Check("MFU", of_speed.verdict, claimed_fraction, low, typical, high, "fraction of one", of_speed.explanation)
 
 
 # --- What it costs.
 
-_CHEAPEST, _DEAREST = 0.9, 1.1  # of the lowest and highest price on record
+_CHEAPEST, _DEAREST = 0.9, 1.1  # of the lowest and highest price on record: claims are rounded
 
 
-def rent_rows(
-    catalog: Catalog, chips: Sequence[Accelerator], provider: str | None, option: str | None
-) -> list[dict[str, Any]]:
-    """Return the prices that hold on the catalog's day and are for sale, of accelerators at a seller."""
-    ids = {chip.id for chip in chips}
-    return [
-        row
-        for row in catalog.price_rows
-        if (not ids or row["gpu"] in ids)
-        and not row["ended"]
-        and not row["conflict"]
-        and (provider is None or row["provider"] == provider)
-        and (option is None or row["option"] == option)
-    ]
-
-
-def check_rent(
+def _check_rent(
     claimed_usd: float,
     catalog: Catalog,
     chips: Sequence[Accelerator],
@@ -323,7 +311,16 @@ def check_rent(
 ) -> Check:
     """Judge a claimed price of an hour by the prices on record that day, and where none agrees by older ones."""
     unit = "USD per GPU-hour"
-    rows = rent_rows(catalog, chips, provider, option)
+    chip_ids = {chip.id for chip in chips}
+    rows = [
+        row
+        for row in catalog.price_rows
+        if (not chip_ids or row["gpu"] in chip_ids)
+        and not row["ended"]
+        and not row["conflict"]
+        and provider in (None, row["provider"])
+        and option in (None, row["option"])
+    ]
     ids = list(dict.fromkeys(str(row["gpu"]) for row in rows)) or [chip.id for chip in chips]
     machine = " or ".join(ids) if len(ids) < 4 else f"{len(ids)} variants"
     name = " ".join(filter(None, (provider, machine, option)))
@@ -338,18 +335,19 @@ def check_rent(
     )
     if low * _CHEAPEST <= claimed_usd <= high * _DEAREST:
         return Check("rent", POSSIBLE, claimed_usd, low, middle, high, unit, reason)
-    if (when := _once(catalog, claimed_usd, chips, provider, option)) is not None:
-        reason += f" So much was a price until {when}; it is no more."
+    last_day = _last_day_of_price(catalog, claimed_usd, chips, provider, option)
+    if last_day is not None:
+        reason += f" So much was a price until {last_day}; it is no more."
         return Check("rent", IMPLAUSIBLE, claimed_usd, low, middle, high, unit, reason)
-    for factor, told in ((8.0, "a node of 8"), (1 / 8, "an eighth of it"), (HOURS_PER_MONTH, "a month")):
+    for factor, unit_text in ((8.0, "a node of 8"), (1 / 8, "an eighth of it"), (HOURS_PER_MONTH, "a month")):
         if low * _CHEAPEST <= claimed_usd / factor <= high * _DEAREST:
-            reason += f" It may be the price of {told}."
+            reason += f" It may be the price of {unit_text}."
             return Check("rent", IMPLAUSIBLE, claimed_usd, low, middle, high, unit, reason)
     verdict = IMPOSSIBLE if claimed_usd < low / 3 or claimed_usd > high * 3 else IMPLAUSIBLE
     return Check("rent", verdict, claimed_usd, low, middle, high, unit, reason)
 
 
-def _once(
+def _last_day_of_price(
     catalog: Catalog,
     claimed: float,
     chips: Sequence[Accelerator],
@@ -372,22 +370,22 @@ def _once(
     return None if last is None else str(last)
 
 
-def check_purchase(claimed_usd: float, catalog: Catalog, chips: Sequence[Accelerator], gpus: int = 1) -> Check:
+def _check_purchase(claimed_usd: float, catalog: Catalog, chips: Sequence[Accelerator], gpus: int = 1) -> Check:
     """Judge a claimed price of buying accelerators by street and launch prices on record."""
     rows = {str(row["id"]): row for row in catalog.rows("accelerators")}
-    lows, highs, told = [], [], []
+    lows, highs, ranges = [], [], []
     for chip in chips:
         row = rows[chip.id]
         prices = [row[name] for name in ("street_low_usd", "street_high_usd", "launch_usd") if row[name]]
         if prices and is_sold(row):
             lows.append(min(prices) * gpus)
             highs.append(max(prices) * gpus)
-            told.append(f"{chip.id} {amount(min(prices))} to {amount(max(prices))}")
+            ranges.append(f"{chip.id} {amount(min(prices))} to {amount(max(prices))}")
     if not lows:
         reason = f"No price to buy {chips[0].id} is on record, or it is for rent only."
         return Check("purchase", UNKNOWN, claimed_usd, None, None, None, "USD", reason)
     low, high = min(lows), max(highs)
-    reason = f"On record, street and launch, for one: {'; '.join(told)} USD."
+    reason = f"On record, street and launch, for one: {'; '.join(ranges)} USD."
     verdict = POSSIBLE if low * _CHEAPEST <= claimed_usd <= high * _DEAREST else IMPLAUSIBLE
     if claimed_usd < low / 3 or claimed_usd > high * 3:
         verdict = IMPOSSIBLE
@@ -397,7 +395,7 @@ def check_purchase(claimed_usd: float, catalog: Catalog, chips: Sequence[Acceler
 # --- Energy and carbon of a run.
 
 
-def check_energy(claimed_kwh: float, chips: Sequence[Accelerator], gpus: int, hours: float) -> Check:
+def _check_energy(claimed_kwh: float, chips: Sequence[Accelerator], gpus: int, hours: float) -> Check:
     """Judge claimed energy: accelerators × hours × watts; at least half the board power, at most a server's overhead.
 
     A server draws about 1.45 times what its boards do (DGX H100: 10.2 kW for 8 × 700 W), a good hall 1.1 to 1.3 on top.
@@ -406,13 +404,17 @@ def check_energy(claimed_kwh: float, chips: Sequence[Accelerator], gpus: int, ho
     if not powered:
         return Check("energy", UNKNOWN, claimed_kwh, None, None, None, "kWh", "Its board power is not on record.")
     board = [(chip.tdp_w or 0) / 1000 * gpus * hours for chip in powered]
+    # Typical: the server's 1.45, a hall's 1.2, and 80 % of the rating drawn. High: a server's whole rating (1.82, that
+    # of the DGX H100) in a hall with an overhead of 1.54 (about the average that the Uptime Institute reports).
     low, typical, high = min(board) * 0.5, max(board) * 1.45 * 1.2 * 0.8, max(board) * 1.82 * 1.54
     reason = f"{gpus} × {powered[0].id} for {hours:,.0f} h at board power are {max(board):,.0f} kWh, before the server."
-    verdict = POSSIBLE if low <= claimed_kwh <= high else IMPOSSIBLE if claimed_kwh < low / 2 else IMPLAUSIBLE
+    verdict = POSSIBLE if low <= claimed_kwh <= high else IMPLAUSIBLE
+    if claimed_kwh < low / 2:
+        verdict = IMPOSSIBLE
     return Check("energy", verdict, claimed_kwh, low, typical, high, "kWh", reason)
 
 
-def check_carbon(claimed_kg: float, kwh: float, grids: Iterable[tuple[str, float]]) -> Check:
+def _check_carbon(claimed_kg: float, kwh: float, grids: Sequence[tuple[str, float]]) -> Check:
     """Judge claimed carbon by the energy and the grids on record: kWh × kg a kWh, from the cleanest to the dirtiest."""
     known = sorted(grids, key=lambda grid: grid[1])
     low, high = known[0][1] * kwh, known[-1][1] * kwh
@@ -475,25 +477,26 @@ def check_stated(stated: Stated, claim: Claim, catalog: Catalog, notes: list[str
     if stated.tflops is not None:
         if claim.precision is None:
             raise UsageError("--tflops: at which precision? Add --precision, such as bf16; peaks differ by it.")
-        checks.append(check_peak(stated.tflops, chips, claim.precision, sparse=stated.sparse, gpus=gpus))
+        checks.append(_check_peak(stated.tflops, chips, claim.precision, sparse=stated.sparse, gpus=gpus))
     if stated.bandwidth_gb_per_s is not None:
-        checks.append(check_bandwidth(stated.bandwidth_gb_per_s, chips, gpus))
+        checks.append(_check_bandwidth(stated.bandwidth_gb_per_s, chips, gpus))
     if stated.memory_gb is not None:
-        checks.append(check_memory(stated.memory_gb, chips, gpus))
+        checks.append(_check_memory(stated.memory_gb, chips, gpus))
     if stated.link_gb_per_s is not None:
         rate = stated.link_gb_per_s
-        checks.append(check_link(rate, chips, pcie=stated.over_pcie, one_way=stated.one_way))
+        checks.append(_check_link(rate, chips, pcie=stated.over_pcie, one_way=stated.one_way))
     if stated.power_w is not None:
-        held = [one for one in catalog.systems() if one.accelerator_id in {chip.id for chip in chips}]
-        servers = [one for one in held if one.gpus == gpus] if gpus > 1 else []
-        checks.append(check_power(stated.power_w, chips, servers, gpus))
+        # of one accelerator the board alone is meant, of several also the server that holds as many
+        ids = {chip.id for chip in chips}
+        servers = [system for system in catalog.systems() if system.accelerator_id in ids and system.gpus == gpus > 1]
+        checks.append(_check_power(stated.power_w, chips, servers, gpus))
     if stated.cores is not None:
-        checks.append(check_cores(stated.cores, chips))
+        checks.append(_check_cores(stated.cores, chips))
     if stated.rent_usd_per_gpu_hour is not None:
         price = stated.rent_usd_per_gpu_hour
-        checks.append(check_rent(price, catalog, chips, provider=stated.provider, option=stated.option))
+        checks.append(_check_rent(price, catalog, chips, provider=stated.provider, option=stated.option))
     if stated.purchase_usd is not None:
-        checks.append(check_purchase(stated.purchase_usd, catalog, chips, gpus))
+        checks.append(_check_purchase(stated.purchase_usd, catalog, chips, gpus))
     if stated.all_reduce_s is not None:
         if stated.payload_gb is None or claim.gpus is None:
             raise UsageError("--all-reduce: of how much over how many? Add --payload, such as 14, and --gpus.")
@@ -501,7 +504,7 @@ def check_stated(stated: Stated, claim: Claim, catalog: Catalog, notes: list[str
             raise UsageError("--all-reduce: one accelerator has nothing to exchange. Give --gpus 2 or more.")
         chip = most_favourable(chips, claim.precision)
         over_pcie = stated.over_pcie
-        checks.append(check_all_reduce(stated.all_reduce_s, stated.payload_gb, gpus, catalog, chip, pcie=over_pcie))
+        checks.append(_check_all_reduce(stated.all_reduce_s, stated.payload_gb, gpus, catalog, chip, pcie=over_pcie))
     if stated.training_tokens_per_s is not None or stated.mfu_fraction is not None:
         if claim.model is None:
             flag = "--mfu" if stated.training_tokens_per_s is None else "--train-tokens-per-s"
@@ -515,20 +518,20 @@ def check_stated(stated: Stated, claim: Claim, catalog: Catalog, notes: list[str
         chip = most_favourable(chips, claim.precision)
         workload = replace(workload, precision=claim.precision if claim.precision in TRAINED_IN else None)
         if stated.training_tokens_per_s is not None:
-            checks.append(check_training_speed(stated.training_tokens_per_s, catalog, workload, chip, gpus))
+            checks.append(_check_training_speed(stated.training_tokens_per_s, catalog, workload, chip, gpus))
         if stated.mfu_fraction is not None:
-            checks.append(check_mfu(stated.mfu_fraction, catalog, workload, chip, claim.gpus))
+            checks.append(_check_mfu(stated.mfu_fraction, catalog, workload, chip, claim.gpus))
     if stated.energy_kwh is not None:
         hours = claim.gpu_hours or (claim.days and claim.days * HOURS_PER_DAY * gpus)
         if hours:
-            checks.append(check_energy(stated.energy_kwh, chips, 1, hours))
+            checks.append(_check_energy(stated.energy_kwh, chips, 1, hours))  # hours of all accelerators
         elif stated.kgco2e is None:
             raise UsageError("--energy: over how long? Add --gpu-hours, or --hours or --days with --gpus.")
     if stated.kgco2e is not None:
         if stated.energy_kwh is None:
             raise UsageError("--carbon: from how many kWh? Add --energy, such as --energy 50000.")
-        checks.append(check_carbon(stated.kgco2e, stated.energy_kwh, grids(catalog)))
+        checks.append(_check_carbon(stated.kgco2e, stated.energy_kwh, grids(catalog)))
     if len(chips) > 1:
-        meant = ", ".join(chip.id for chip in chips)
-        notes.append(f"{claim.gpu} may mean {meant}: each figure is held against the one that suits it best.")
+        chip_ids = ", ".join(chip.id for chip in chips)
+        notes.append(f"{claim.gpu} may mean {chip_ids}: each figure is held against the one that suits it best.")
     return checks

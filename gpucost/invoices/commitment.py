@@ -68,7 +68,7 @@ def read_agreements(path: str | None, facts: OpenTerms | None = None) -> tuple[l
     if path is None:
         return [], []
     header, rows = read_table(path)
-    if FOCUS_SIGN in header:
+    if _FOCUS_SIGN in header:
         return _focus_agreements(path, header, rows, facts)
     if unknown := [name for name in header if name not in COLUMNS]:
         raise DataError(f"is not a column of agreements: {', '.join(COLUMNS)}", file=path, row=1, column=unknown[0])
@@ -82,7 +82,7 @@ def read_agreements(path: str | None, facts: OpenTerms | None = None) -> tuple[l
 
 # --- The Contract Commitment dataset of FOCUS 1.3 (focus.finops.org/focus-specification/v1-3).
 
-FOCUS_SIGN = "ContractCommitmentId"
+_FOCUS_SIGN = "ContractCommitmentId"
 _FOCUS = {name: f"ContractCommitment{name}" for name in ("Category", "Cost", "PeriodStart", "PeriodEnd")}
 _FOCUS_HOURS = ("hour", "hours", "hrs", "gpu-hours", "gpu hours")
 _OTHER = re.compile(r"\b(storage|database|network|egress|support)\b", re.IGNORECASE)
@@ -97,13 +97,13 @@ def _focus_agreements(
     A savings plan or a spend-based discount is a spend an hour, a spend beside it what is owed in a year; a use in
     hours is a reservation of so many instances, with as many GPUs as the instance that its text names.
     """
-    typed.refuse_incomplete(path, header, rows, (FOCUS_SIGN, *_FOCUS.values()))
+    typed.refuse_incomplete(path, header, rows, (_FOCUS_SIGN, *_FOCUS.values()))
     agreements: list[Agreement] = []
     alone: list[str] = []
     others: list[str] = []
     for number, row in rows:
         name, text = (
-            row[FOCUS_SIGN],
+            row[_FOCUS_SIGN],
             f"{row.get('ContractCommitmentType', '')} {row.get('ContractCommitmentDescription', '')}",
         )
         start, end = (_focus_time(path, number, _FOCUS[key], row) for key in ("PeriodStart", "PeriodEnd"))
@@ -301,7 +301,7 @@ def _amount(path: str, number: int, column: str, text: str) -> float:
 
 # --- The answer: how much to commit for a demand, its regret, what the agreements make of it, and when they end.
 
-MOST_RUNGS = 24
+_MOST_RUNGS = 24
 MOST_MONTHS = 240  # of the table by month: twice the longest term
 
 
@@ -514,5 +514,5 @@ def _warnings(usage: Usage, today: datetime, held: Sequence[Agreement]) -> list[
 
 def refuse(terms: CommitTerms) -> None:
     """Refuse more purchases than a term has room for."""
-    if terms.rungs > min(MOST_RUNGS, terms.term_months):
-        raise UsageError(f"--rungs {terms.rungs}: at most one purchase a month of the term, and {MOST_RUNGS} in all.")
+    if terms.rungs > min(_MOST_RUNGS, terms.term_months):
+        raise UsageError(f"--rungs {terms.rungs}: at most one purchase a month of the term, and {_MOST_RUNGS} in all.")

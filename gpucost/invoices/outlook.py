@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 RECENT_DAYS, WEEK_DAYS = 28, 7
 FAR, LEAST_SHARE, LEAST_USD = 3.0, 0.2, 1.0
-TO_SIGMA = 1.4826  # a median of distances as a standard deviation
+_TO_SIGMA = 1.4826  # a median of distances as a standard deviation
 MOST = 12  # remarks
 
 
@@ -190,7 +190,7 @@ def _runs(
     had, plan = planned
     has, cost = _by_day(charges, first, last, paid)
     gap = cost - plan
-    sigma = TO_SIGMA * float(np.median(np.abs(gap - np.median(gap))))
+    sigma = _TO_SIGMA * float(np.median(np.abs(gap - np.median(gap))))
     far = np.abs(gap) > np.maximum(np.maximum(FAR * sigma, LEAST_SHARE * plan), LEAST_USD)
     rows, at = [], 0
     while at < far.size:

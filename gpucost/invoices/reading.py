@@ -26,7 +26,7 @@ from gpucost.limits import limit
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-MOST_GROUPS = 250_000  # sums of a day and a product
+_MOST_GROUPS = 250_000  # sums of a day and a product
 _LARGEST = 1e15
 _TIMES = "1900-01-01", "9000-01-01"
 _CATEGORIES = ("Usage", "Purchase", "Tax", "Credit", "Adjustment")
@@ -181,7 +181,7 @@ def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str 
             fsum(coalesce(quantity, 0)), max(coalesce(ended, began)), count_if(zoneless), count_if(fault IS NOT NULL)"""
         keys = "CAST(began AS DATE), category, corrected, committed, status, currency, unit, gpus, negative, tag"
         names = ", ".join(f"n{number}" for number in range(len(NAMES)))
-        query = f"SELECT {keys}, {names}, {sums} FROM ({charges}) GROUP BY ALL LIMIT {MOST_GROUPS + 1}"
+        query = f"SELECT {keys}, {names}, {sums} FROM ({charges}) GROUP BY ALL LIMIT {_MOST_GROUPS + 1}"
         groups = connection.execute(query).fetchall()
     except duckdb.Error as error:
         raise _misread(path) or DataError(f"cannot be read: {said_first(error)}", file=path) from None
@@ -189,8 +189,8 @@ def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str 
         raise DataError("holds no charges", file=path)
     if any(row[-1] for row in groups):
         raise _fault(connection, source, types, charges, path)
-    if len(groups) > MOST_GROUPS:
-        raise DataError(f"names more than {MOST_GROUPS:,} different products and days: split it by month", file=path)
+    if len(groups) > _MOST_GROUPS:
+        raise DataError(f"names more than {_MOST_GROUPS:,} different products and days: split it by month", file=path)
     return [Charges._make([*row[:10], tuple(name or "" for name in row[10:16]), *row[16:-1]]) for row in groups]
 
 

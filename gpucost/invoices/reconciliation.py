@@ -56,7 +56,7 @@ class Holding(NamedTuple):
     gpus: float | None  # None where machines of several sizes are meant
 
 
-NOTHING = Holding(frozenset(), None)
+_NOTHING = Holding(frozenset(), None)
 _NO_GPU = re.compile(r"\b(core|v?cpu|ram|memory|disk|storage|snapshot|licen[cs]e|data transfer)s?\b", re.IGNORECASE)
 _INTERRUPTIBLE = re.compile(r"spot|preempt|interruptible|low.priority", re.IGNORECASE)
 _LONGEST_RUN = 4  # words of a text that together name an accelerator: Nvidia H100 80GB GPU
@@ -74,7 +74,7 @@ class Hardware:
         if names not in self._seen:
             texts = [name for index, name in enumerate(names) if name and index not in (_GENERAL, _LINE)]
             named = any(_NO_GPU.search(text) for text in texts)
-            self._seen[names] = NOTHING if named else self._holding(texts)
+            self._seen[names] = _NOTHING if named else self._holding(texts)
         return self._seen[names]
 
     def _holding(self, texts: Sequence[str]) -> Holding:
@@ -92,7 +92,7 @@ class Hardware:
             with suppress(AmbiguousNameError):
                 if machine := self._catalog.machine(name):
                     return Holding(frozenset({machine.accelerator_id}), machine.gpus)
-        return NOTHING
+        return _NOTHING
 
 
 class Book:
@@ -154,7 +154,7 @@ class Book:
 
     def _holding(self, charge: Charges) -> Holding:
         """Return the accelerators whose hours a charge counts."""
-        return self._hardware.of(charge.names) if self._hardware and unit_of(charge.unit) in _HOURS else NOTHING
+        return self._hardware.of(charge.names) if self._hardware and unit_of(charge.unit) in _HOURS else _NOTHING
 
     def _held(self, key: str) -> set[str]:
         """Return the accelerators of a planned product."""
@@ -409,7 +409,7 @@ def _amounts(parts: Iterable[ChargePart], basis: int, names: set[str]) -> dict[s
     return amounts
 
 
-def products_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -> list[Matched]:
+def _products_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -> list[Matched]:
     """Return what was planned and charged for each product, the largest difference first."""
     rows: list[Matched] = []
     for name in compared:
@@ -431,7 +431,7 @@ def products_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) ->
     return sorted(rows, key=lambda row: (-abs(row["difference_usd"]), row["product"]))
 
 
-def unmatched_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -> list[Unmatched]:
+def _unmatched_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -> list[Unmatched]:
     """Return every charge that is compared with nothing, the largest first; planned ones are negative."""
     unmatched: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
 
@@ -481,7 +481,7 @@ def by_money(rates: Iterable[Rates], name: Literal["budget_usd_per_unit", "paid_
     return {f"{row['currency']} {row['month']}".strip(): row[name] for row in rates}
 
 
-def totals_of(
+def _totals_of(
     plan: Sequence[Charges], actual: Sequence[Charges], budget: Mapping[str, float], paid: Mapping[str, float]
 ) -> Totals:
     """Return what was planned and what was charged, in cents."""
@@ -505,7 +505,7 @@ def _summed(charges: Iterable[Charges], name: str, rates: Mapping[str, float]) -
 
 # --- The answer: an invoice held against a plan, or only shown back by a tag; every charge ends in one line of it.
 
-UNTAGGED = "(untagged)"
+_UNTAGGED = "(untagged)"
 RATE_FLAGS = ("--budget-rate", "--rate")
 
 
@@ -550,7 +550,7 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], questi
     budget, paid = by_money(rates, "budget_usd_per_unit"), by_money(rates, "paid_usd_per_unit")
     window = overlap(planned_period(plan), used_period(invoice)) if plan else used_period(invoice)
     cut = within(plan, window)
-    totals = totals_of(cut, invoice, budget, paid)
+    totals = _totals_of(cut, invoice, budget, paid)
     book = Book(cut, question.mapped, question.hardware, invoice)
     sides = [sort(charges, book, window, budget) for charges in (cut, invoice)]
     exchange = [
@@ -570,8 +570,8 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], questi
         "period_until": f"{window[1]:%Y-%m-%d %H:%M}",
         "totals": totals,
         "parts": parts,
-        "products": products_of(sides[0], sides[1], book, compared),
-        "unmatched": unmatched_of(sides[0], sides[1], book, compared) if plan else [],
+        "products": _products_of(sides[0], sides[1], book, compared),
+        "unmatched": _unmatched_of(sides[0], sides[1], book, compared) if plan else [],
         "anomalies": [],
         "forecast": None,
         "currencies": [_dated(row, question.paid_on) for row in rates if row["currency"] != "USD"],
@@ -604,14 +604,14 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
             idle += cost
             continue
         quantity = charge.quantity if unit_of(charge.unit) == unit else 0.0
-        group = groups[charge.tag or UNTAGGED]
+        group = groups[charge.tag or _UNTAGGED]
         group[:] = [group[0] + charge.rows, group[1] + quantity, group[2] + cost]
-    names = sorted(groups, key=lambda name: (name == UNTAGGED, -groups[name][2], name))
+    names = sorted(groups, key=lambda name: (name == _UNTAGGED, -groups[name][2], name))
     total_usd = round(fsum([idle, *(group[2] for group in groups.values())]), 2)
     direct = dict(
         zip(names, in_cents([groups[name][2] for name in names], round(total_usd - round(idle, 2), 2)), strict=True)
     )
-    bearers = [name for name in names if name != UNTAGGED] or names
+    bearers = [name for name in names if name != _UNTAGGED] or names
     weight = {"cost": 2, "quantity": 1}.get(idle_by)
     share = shared(round(idle, 2), {name: groups[name][weight] if weight else 1.0 for name in bearers})
     return [

@@ -36,8 +36,8 @@ def _stratified(draws: int, names: Sequence[str], correlations: Mapping[tuple[st
         if first in names and second in names:
             i, j = names.index(first), names.index(second)
             matrix[i, j] = matrix[j, i] = min(max(value, -_FULL), _FULL)
-    # The ranks of correlated normals are correlated as asked, but for a little (Iman & Conover 1982); a share within its
-    # stratum is drawn apart, which hardly moves the ranks' correlation.
+    # The ranks of correlated normals are correlated as asked, but for a little (Iman & Conover 1982); a share within
+    # its stratum is drawn apart, which hardly moves the ranks' correlation.
     normal = np.linalg.cholesky(matrix) @ generator.standard_normal((len(names), draws))
     ranks = np.argsort(np.argsort(normal, axis=1), axis=1)
     return (ranks + generator.random((len(names), draws))) / draws

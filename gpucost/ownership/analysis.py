@@ -32,11 +32,11 @@ from gpucost.units import MONTHS_PER_YEAR
 Array = NDArray[np.float64]
 
 MOST_NODES = 4096  # clusters that the search for a break-even size looks at
-RENT_RESIDUAL_CORRELATION = -0.5  # assumed: where rents fall fast, used hardware is worth less
+_RENT_RESIDUAL_CORRELATION = -0.5  # assumed: where rents fall fast, used hardware is worth less
 CONTRACT, CONTRACT_MONTHS = "contract of ", (12, 36)  # of contracts whose prices are on record
-LIVES_YEARS = (4, 6)  # useful lives in the books of those who own most: 4 at first, 6 since 2023
-CHOSEN = frozenset({"wacc_fraction"})  # by who decides, not by chance
-OF_TENTHS = frozenset({"rent_outlook_ratio"})  # whose low and high are the 10th and 90th percentile
+_LIVES_YEARS = (4, 6)  # useful lives in the books of those who own most: 4 at first, 6 since 2023
+_CHOSEN = frozenset({"wacc_fraction"})  # by who decides, not by chance
+_OF_TENTHS = frozenset({"rent_outlook_ratio"})  # whose low and high are the 10th and 90th percentile
 
 
 def outcomes(case: OwnershipCase, changes: Mapping[str, Any]) -> Outcome:
@@ -44,7 +44,7 @@ def outcomes(case: OwnershipCase, changes: Mapping[str, Any]) -> Outcome:
     return outcome({**case.columns(), **changes}, case.tables)
 
 
-def one_at_a_time(case: OwnershipCase, names: Sequence[str], values: Array) -> Outcome:
+def _one_at_a_time(case: OwnershipCase, names: Sequence[str], values: Array) -> Outcome:
     """Evaluate one case per value: each changes only its own input."""
     input_of_case = np.array(names)
     return outcomes(
@@ -57,7 +57,7 @@ def solve(case: OwnershipCase, names: Sequence[str], low: Sequence[float], high:
     if not names:
         return np.empty(0)
     return cashflow.roots(
-        lambda x: one_at_a_time(case, names, x).saving_usd, np.array(low, float), np.array(high, float)
+        lambda x: _one_at_a_time(case, names, x).saving_usd, np.array(low, float), np.array(high, float)
     )
 
 
@@ -69,7 +69,7 @@ def tornado(case: OwnershipCase) -> list[shape.Sensitivity]:
     lows, highs = (np.array([ranges[name][end] for name in names]) for end in (0, 2))
     if not names:
         return []
-    result = one_at_a_time(case, [*names, *names], np.concatenate((lows, highs)))
+    result = _one_at_a_time(case, [*names, *names], np.concatenate((lows, highs)))
     at_low, at_high = np.split(result.saving_usd, 2)
     own_low, own_high = np.split(result.own_usd_per_gpu_hour, 2)
     flips = (np.sign(at_low) != np.sign(base)) | (np.sign(at_high) != np.sign(base))
@@ -126,7 +126,7 @@ def break_even(case: OwnershipCase, compared: Mapping[str, float | None]) -> sha
             if arrives
             else "the cluster does not arrive within the comparison"
         )
-    gpus = break_even_gpus(case)
+    gpus = _break_even_gpus(case)
     if gpus is None:
         most = int(MOST_NODES * case.number("gpus_per_node"))
         why["gpus_reason"] = f"owning does not win at any size up to {most:,} GPUs"
@@ -141,11 +141,11 @@ def break_even(case: OwnershipCase, compared: Mapping[str, float | None]) -> sha
 
 
 def _always(case: OwnershipCase, name: str, ends: tuple[float, float]) -> str:
-    saving = one_at_a_time(case, [name, name], np.array(ends)).saving_usd
+    saving = _one_at_a_time(case, [name, name], np.array(ends)).saving_usd
     return "owning wins at every value" if float(saving.min()) > 0 else "renting wins at every value"
 
 
-def break_even_gpus(case: OwnershipCase) -> int | None:
+def _break_even_gpus(case: OwnershipCase) -> int | None:
     """Return the smallest number of whole servers, in GPUs, at which owning costs no more than renting."""
     node = case.number("gpus_per_node")
     counts = np.unique(np.concatenate((np.arange(1, 129), np.geomspace(128, MOST_NODES, 64).round())))
@@ -243,15 +243,15 @@ def scenario(case: OwnershipCase, name: str, text: str, changes: Mapping[str, An
     }
 
 
-def draw_inputs(case: OwnershipCase, draws: int, seed: int) -> dict[str, Array]:
+def _draw_inputs(case: OwnershipCase, draws: int, seed: int) -> dict[str, Array]:
     """Draw every input that chance decides from its range; the cost of capital is a choice, seen in the tornado."""
-    correlation = float(case.special.get("rent_residual_correlation", RENT_RESIDUAL_CORRELATION))
+    correlation = float(case.special.get("rent_residual_correlation", _RENT_RESIDUAL_CORRELATION))
     pairs = {
         ("rent_decline_fraction", "residual_scale_ratio"): correlation,
         ("rent_outlook_ratio", "residual_scale_ratio"): -correlation,
     }
-    ranges = {name: ends for name, ends in case.ranges().items() if name not in CHOSEN}
-    for name in OF_TENTHS & ranges.keys():
+    ranges = {name: ends for name, ends in case.ranges().items() if name not in _CHOSEN}
+    for name in _OF_TENTHS & ranges.keys():
         low, typical, high = ranges[name]
         least, most = (typical + (end - typical) * montecarlo.BEYOND_TENTHS for end in (low, high))
         ranges[name] = (least, typical, most)
@@ -260,7 +260,7 @@ def draw_inputs(case: OwnershipCase, draws: int, seed: int) -> dict[str, Array]:
 
 def monte_carlo(case: OwnershipCase, draws: int, seed: int) -> shape.MonteCarlo:
     """Draw every uncertain input from its range and return the spread of both sides and how often buying wins."""
-    drawn = draw_inputs(case, draws, seed)
+    drawn = _draw_inputs(case, draws, seed)
     result = outcomes(case, drawn)
     saving = np.broadcast_to(result.saving_usd, (draws,)) if not drawn else result.saving_usd
     spread = {
@@ -378,7 +378,7 @@ def _drawn(case: OwnershipCase, rows: Sequence[shape.OwnershipOption], draws: in
     """Return the present value of every option under the same draws."""
     if not draws:
         return {}
-    sample = draw_inputs(case, draws, seed)
+    sample = _draw_inputs(case, draws, seed)
     present_values = {"own": np.broadcast_to(outcomes(case, sample).own_usd, (draws,))}
     done: dict[str, Array] = {}
     for row in rows:
@@ -397,7 +397,7 @@ def _leg(case: OwnershipCase, leg: Leg, sample: Mapping[str, Any], done: dict[st
 
 # --- Other views of a comparison: scope, financing, tax, sunk capacity, other price paths, carbon.
 
-TAX_LINES = ("own_tax_usd", "rent_tax_usd", "depreciation_usd")
+_TAX_LINES = ("own_tax_usd", "rent_tax_usd", "depreciation_usd")
 
 
 class Beside(TypedDict):
@@ -412,9 +412,9 @@ class Beside(TypedDict):
 def beside(case: OwnershipCase, values: Mapping[str, Any]) -> Beside:
     """Return the views that stand beside the comparison."""
     return {
-        "tax": other_tax_view(case),
+        "tax": _other_tax_view(case),
         "scope": scope(case, values),
-        "sunk": sunk_views(case, values),
+        "sunk": _sunk_views(case, values),
         "carbon": emissions(case, values),
     }
 
@@ -444,7 +444,7 @@ def scope(case: OwnershipCase, values: Mapping[str, Any]) -> list[shape.ScopeRow
     return [*listed, {"item": "goodput", "own": good, "rent": rented, "unequal": False, "note": same}]
 
 
-def sunk_views(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Sunk:
+def _sunk_views(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Sunk:
     """Return what an allocated GPU-hour of capacity costs that is owned already: loaded, avoidable and incremental.
 
     Loaded: everything. Avoidable: what stops when the cluster is sold today (running costs, and resale forgone).
@@ -497,7 +497,7 @@ def price_paths(case: OwnershipCase) -> list[shape.ScenarioRow]:
             f"the hardware is used, depreciated and sold after {years} years; compare prices per hour, not totals",
             {"months": 12.0 * years, "book_life_years": float(years)},
         )
-        for years in LIVES_YEARS
+        for years in _LIVES_YEARS
         if 12 * years != case.months
     ]
     if not np.ptp(case.tables["rent_high_by_month"]):  # no forward curve of this chip
@@ -541,7 +541,7 @@ def lives(case: OwnershipCase) -> list[shape.LifeCase]:
     """
     scale = case.assumptions["residual_scale_ratio"]
     low = scale.low if scale.counts and scale.low is not None else None
-    return [_life(case, years, low) for years in LIVES_YEARS]
+    return [_life(case, years, low) for years in _LIVES_YEARS]
 
 
 def _life(case: OwnershipCase, years: int, low: float | None) -> shape.LifeCase:
@@ -594,7 +594,7 @@ def emissions(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Carbon:
     }
 
 
-def other_tax_view(case: OwnershipCase) -> shape.TaxView:
+def _other_tax_view(case: OwnershipCase) -> shape.TaxView:
     """Return the comparison on the other side of income tax."""
     after = case.assumptions["tax_basis"].value == "after"
     result = outcomes(case, {"tax_basis": "before" if after else "after"})
@@ -605,7 +605,7 @@ def other_tax_view(case: OwnershipCase) -> shape.TaxView:
         "own_usd": float(result.own_usd[0]),
         "rent_usd": float(result.rent_usd[0]),
         "saving_usd": float(result.saving_usd[0]),
-        "by_year": tax_by_year(case),
+        "by_year": _tax_by_year(case),
     }
 
 
@@ -615,11 +615,11 @@ def _depreciation(case: OwnershipCase) -> str:
     return entry.note if entry.value == "by_year" else str(entry.value)
 
 
-def tax_by_year(case: OwnershipCase) -> list[shape.TaxYear]:
+def _tax_by_year(case: OwnershipCase) -> list[shape.TaxYear]:
     """Return income tax (negative: saved) and depreciation by year, whichever view the headline takes."""
-    values = evaluate_months({**case.columns(), "tax_basis": "after"}, case.tables, case.months, TAX_LINES)
+    values = evaluate_months({**case.columns(), "tax_basis": "after"}, case.tables, case.months, _TAX_LINES)
     year = np.ceil(values["m"][0] / 12).astype(int)
-    sums = {name: np.bincount(year, weights=monthly(values, name)).tolist() for name in TAX_LINES}
+    sums = {name: np.bincount(year, weights=monthly(values, name)).tolist() for name in _TAX_LINES}
     return [
         cast(shape.TaxYear, {"year": index, **{name: flows[index] for name, flows in sums.items()}})
         for index in range(int(year.max()) + 1)

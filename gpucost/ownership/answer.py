@@ -26,8 +26,8 @@ from gpucost.units import MONTHS_PER_YEAR, about, counted, months_after, percent
 # --- What a comparison says in words: the verdict, its conventions, and what a reader must know.
 
 HOURS = "the GPU-hours of each option"
-SIDES = {"own": "buying", "rent": "renting"}
-RENTED_OUT_ONLY = frozenset({"Google", "AWS"})  # makers whose accelerators are used in their own cloud
+_SIDES = {"own": "buying", "rent": "renting"}
+_RENTED_OUT_ONLY = frozenset({"Google", "AWS"})  # makers whose accelerators are used in their own cloud
 
 
 def conventions(case: OwnershipCase) -> str:
@@ -82,7 +82,7 @@ def _decision(
         ahead = f"{about(by)} ({percent(by / max(abs(best['npv_usd']), 1e-9))}) ahead"
         return f"{shape.TIE.format(named, other)}: {_way(best)} is {ahead}{_then(sure)}.{fragile}"
     against = f"{about(by)} less over {span} than" if round(by) else f"as much over {span} as"
-    return f"{_first(named) if best['name'] in SIDES else named} is cheapest: {against} {other}{_then(sure)}.{fragile}"
+    return f"{_first(named) if best['name'] in _SIDES else named} is cheapest: {against} {other}{_then(sure)}.{fragile}"
 
 
 def _then(sure: shape.Confidence) -> str:
@@ -105,7 +105,7 @@ def _turns(point: shape.BreakEven, best: shape.OwnershipOption, runner_up: shape
     hours = point["hours_per_gpu_month"]
     above = [f"above {use:.0%} utilisation ({hours:,.0f} hours a month of each GPU)"] if use is not None else []
     above += [f"above ${price:.2f} per rented GPU-hour"] if price else []
-    sides = {best["name"], runner_up["name"]} <= SIDES.keys()
+    sides = {best["name"], runner_up["name"]} <= _SIDES.keys()
     wins = "Buying wins" if sides else "Against renting, buying wins"
     return f"{wins} {', or '.join(above)}." if above else ""
 
@@ -144,7 +144,7 @@ def _spot(best: shape.OwnershipOption, options: Sequence[shape.OwnershipOption])
 
 def _way(row: shape.OwnershipOption) -> str:
     """Name an option without its seller and price."""
-    return SIDES.get(row["name"], row["name"].replace("_", " "))
+    return _SIDES.get(row["name"], row["name"].replace("_", " "))
 
 
 def _called(row: shape.OwnershipOption) -> str:
@@ -180,7 +180,7 @@ def confidence(
     if chance is not None:
         said.append(f"{_first(_way(best))} stays ahead in {round(10 * chance)} of 10 futures.")
     flips = [_label(row["name"]) for row in sensitivity if row["flips"]][:2]
-    against = "" if {best["name"], runner_up["name"]} <= SIDES.keys() else "Against renting on demand, buying"
+    against = "" if {best["name"], runner_up["name"]} <= _SIDES.keys() else "Against renting on demand, buying"
     said.append(f"{against or 'It'} hangs on {' and '.join(flips)}." if flips else "No input turns it alone.")
     if weeks is None:
         lead_weeks = case.number("lead_time_months") * WEEKS_PER_MONTH
@@ -242,10 +242,10 @@ def _usual_wait(case: OwnershipCase) -> float | None:
     return float(case.registry.fact(f"lead_time.{cluster if several else server}")["typical"])
 
 
-def not_sold(case: OwnershipCase) -> list[str]:
+def _not_sold(case: OwnershipCase) -> list[str]:
     """Say where an accelerator is only rented out by its maker."""
     chip = case.accelerator
-    if chip is None or chip.vendor not in RENTED_OUT_ONLY:
+    if chip is None or chip.vendor not in _RENTED_OUT_ONLY:
         return []
     return [f"{chip.vendor} rents {chip.id} out and does not sell it: the cost of owning it is hypothetical"]
 
@@ -298,7 +298,7 @@ def warnings(
     irr_fraction: float | None,
 ) -> list[str]:
     """Collect what a reader must know."""
-    messages = [*case.warnings, *not_sold(case)]
+    messages = [*case.warnings, *_not_sold(case)]
     spares = str(case.assumptions["spares_basis"].value)
     if spares != "none" and case.number("support_fraction") > 0:
         messages.append(
@@ -310,7 +310,7 @@ def warnings(
     if irr_fraction is None and cashflow.several_rates(monthly(values, "saving_in_cash_usd")):
         messages.append("The saving changes sign more than once, so it has no single IRR: judge by NPV.")
     decline = case.assumptions["rent_decline_fraction"]
-    if not forward_said(case) and decline.status != "given" and np.all(case.rent_path() == 1):
+    if not _forward_said(case) and decline.status != "given" and np.all(case.rent_path() == 1):
         moved = "held flat" if not decline.value else f"assumed to fall by {decline.value:.0%} a year"
         why = f": {decline.note}" if decline.status == "derived" else ""
         messages.append(
@@ -319,7 +319,7 @@ def warnings(
     return messages
 
 
-def forward_said(case: OwnershipCase) -> list[str]:
+def _forward_said(case: OwnershipCase) -> list[str]:
     """Say what the rental price is let move by in each horizon, where the forward curve of the chip moves it."""
     outlook = case.assumptions["rent_outlook_ratio"]
     counts = outlook.counts and outlook.status == "derived"
@@ -356,7 +356,7 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
     sure = confidence(case, listed, sensitivity)
     futures = [*analysis.scenarios(case, sensitivity), *analysis.price_paths(case)]
     facts = stated(case, point, listed, sure, futures)
-    days = [months_after(parse_start(case, catalog.as_of), month) for month in range(case.months + 1)]
+    days = [months_after(_parse_start(case, catalog.as_of), month) for month in range(case.months + 1)]
     lent = lender.view(case, values, days)
     return {
         "kind": "tco",
@@ -380,7 +380,7 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         "options": listed,
         "contract_ends": ends,
         "lines": lines(values),
-        "cash_flows": cash_flows(values, parse_start(case, catalog.as_of)),
+        "cash_flows": cash_flows(values, _parse_start(case, catalog.as_of)),
         "rented": rented(case, values),
         "by_year": by_year(values),
         "statements": statements.statements(case, values, days),
@@ -398,7 +398,7 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         + ends_said(case, ends)
         + warnings(case, values, compared["irr_fraction"])
         + credits_said(listed, HOURS),
-        "remarks": [*_financing_said(paid), *forward_said(case)],
+        "remarks": [*_financing_said(paid), *_forward_said(case)],
         "sources": sources(catalog, case, listed),
     }
 
@@ -508,7 +508,7 @@ def _at(columns: Mapping[str, list[float]], index: int) -> dict[str, float]:
     return {name: flows[index] for name, flows in columns.items()}
 
 
-def parse_start(case: OwnershipCase, today: date) -> date:
+def _parse_start(case: OwnershipCase, today: date) -> date:
     """Return the day of month 0: start_on of the plan, else the catalog's day."""
     return start_of(case.special, today)
 

@@ -46,24 +46,24 @@ from gpucost.workloads.training import OwnSpeed, check, needs_gpus, own_speed, s
 
 Array = NDArray[np.float64]
 
-OLD_RATE_DAYS = 45  # exchange rates are older than the month's end that was last shipped
-FEWEST_SELLERS = 3  # of a generation, else all chips speak
-RESALE_YEARS = 12  # of the forward curve of resale
-LEAST_USE = 1e-12  # of the hours that exist: less is none
-PATH_MONTHS = 480  # tables by month are this long; the last price holds
+_OLD_RATE_DAYS = 45  # exchange rates are older than the month's end that was last shipped
+_FEWEST_SELLERS = 3  # of a generation, else all chips speak
+_RESALE_YEARS = 12  # of the forward curve of resale
+_LEAST_USE = 1e-12  # of the hours that exist: less is none
+_PATH_MONTHS = 480  # tables by month are this long; the last price holds
 # months from mid-2023 on -> what an H100 was rented for
-V_ITEMS = {0: "h100_2023", 16: "h100_2024", 28: "h100_2025_trough", 33: "h100_2026_03", 36: "h100_2026_06"}
+_V_ITEMS = {0: "h100_2023", 16: "h100_2024", 28: "h100_2025_trough", 33: "h100_2026_03", 36: "h100_2026_06"}
 FELL = "as H100 rent fell from mid-2023 to mid-2026"
 # Servers of baseboards with eight accelerators cost less above their GPUs than servers of cards do: H100 HGX quotes,
 # and MI300X servers at 150,000 to 270,000 USD with GPUs at 15,000 to 26,000, are both near 1.25.
-MAY_LACK = (
+_MAY_LACK = (
     "rent_committed_gpus",
     "gpu_replacement_usd",
     "rent_after_usd_per_gpu_hour",
     "min_dscr_ratio",
     "max_ltv_fraction",
 )
-PRICED_BY = {"quote": "server_usd", "gpu_share": "gpu_usd", "all_in": "all_in_usd_per_gpu"}  # the price of a server
+_PRICED_BY = {"quote": "server_usd", "gpu_share": "gpu_usd", "all_in": "all_in_usd_per_gpu"}  # the price of a server
 BASEBOARD_FORMS, BASEBOARD_YEAR = ("SXM", "OAM"), 2022
 
 
@@ -168,11 +168,11 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     warnings += catalog.taken(special.get("gpu"), special.get("refresh_gpu"))
     accelerator = catalog.accelerator(special["gpu"]) if special.get("gpu") else None
     defaults = dict(registry.defaults)
-    set_region(registry, defaults, special)
+    _set_region(registry, defaults, special)
     deducted = regimes.apply_regime(catalog, defaults, special.get("tax_regime"))
     warnings += regimes.apply_site(registry, defaults, special.get("site"))
     if accelerator is not None:
-        set_server(catalog, registry, defaults, accelerator)
+        _set_server(catalog, registry, defaults, accelerator)
         if held := catalog.gpus_in(special["gpu"]):
             note = f"as many as one {special['gpu']} holds"
             defaults["gpus"] = replace(defaults["gpus"], value=float(held), status="derived", note=note)
@@ -198,8 +198,8 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     _machine_of_few(case, inputs)
     _power_cap(case)
     _derive(case, inputs)
-    ends = set_outlook(catalog, case, inputs)
-    set_resale(catalog, case)
+    ends = _set_outlook(catalog, case, inputs)
+    _set_resale(catalog, case)
     case.tables = _tables(case) | outlook(ends)
     if "server_decline_fraction" not in inputs:  # assumed: what a chip earns and what it costs fall together
         fall = min(max(case.number("rent_decline_fraction"), -0.5), 0.99)
@@ -231,7 +231,7 @@ def _given_or(stated: Assumption, default: Assumption) -> Assumption:
     return default if same and not stated.note and default.status != "given" and default.source_id else stated
 
 
-def set_region(registry: Registry, defaults: dict[str, Assumption], special: Mapping[str, Any]) -> None:
+def _set_region(registry: Registry, defaults: dict[str, Assumption], special: Mapping[str, Any]) -> None:
     """Put a region's tariff and a grid's carbon intensity in place of the defaults."""
     for key, name, prefix in (
         ("electricity_region", "electricity_usd_per_kwh", "electricity"),
@@ -241,7 +241,9 @@ def set_region(registry: Registry, defaults: dict[str, Assumption], special: Map
             defaults[name] = registry.sourced(name, f"{prefix}.{special[key]}")
 
 
-def set_server(catalog: Catalog, registry: Registry, defaults: dict[str, Assumption], accelerator: Accelerator) -> None:
+def _set_server(
+    catalog: Catalog, registry: Registry, defaults: dict[str, Assumption], accelerator: Accelerator
+) -> None:
     """Put price, size and power of an accelerator's server in place of the defaults."""
     defaults.update(offers.server_inputs(catalog, registry, accelerator))
     baseboard = accelerator.form_factor.upper().startswith(BASEBOARD_FORMS) and accelerator.year >= BASEBOARD_YEAR
@@ -300,7 +302,7 @@ def _exchange_rate(catalog: Catalog, case: OwnershipCase) -> None:
         return
     if newest := exchange.newest_rate(catalog, code):
         case.special |= {"usd_per_unit": newest["usd_per_unit"], "usd_per_unit_on": str(newest["on"])}
-        if (age := (catalog.as_of - newest["on"]).days) > OLD_RATE_DAYS:
+        if (age := (catalog.as_of - newest["on"]).days) > _OLD_RATE_DAYS:
             case.warnings.append(
                 f"{code}: the exchange rate is of {newest['on']}, {age} days old; give usd_per_unit for another"
             )
@@ -319,7 +321,7 @@ def _derive(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
         )
     used = case.assumptions["utilisation_fraction"]
     least = min(case.number(used.name), np.inf if used.low is None else used.low)
-    if least < LEAST_USE:
+    if least < _LEAST_USE:
         more = "more tokens" if used.status == "derived" else "a share above 0, such as 70%, and a low end above 0"
         raise UsageError(
             f"utilisation is {least:g}: no hours would be used, so nothing is rented or owned. Give {more}."
@@ -331,7 +333,7 @@ def _derive(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
             case.put(name, value=value, status="derived", low=None, high=None)
 
 
-def set_resale(catalog: Catalog, case: OwnershipCase) -> None:
+def _set_resale(catalog: Catalog, case: OwnershipCase) -> None:
     """Take resale values from the forward curve of cards, or from the curve that was bought, where that is asked for.
 
     A server is sold at the share of today's price that the market pays for its cards at that age.
@@ -352,10 +354,10 @@ def set_resale(catalog: Catalog, case: OwnershipCase) -> None:
         raise PriceMissingError(
             f"resale_path = forward: no dated street price of {name} is known. Leave it out, or give residual_by_year."
         )
-    ends = [resale(cards, card, 12 * year) for year in range(1, RESALE_YEARS + 1)]
+    ends = [resale(cards, card, 12 * year) for year in range(1, _RESALE_YEARS + 1)]
     case.special["residual_by_year"] = [min(middle / card.street_usd, 1.0) for _, middle, _ in ends]
     years = max(1, round((case.months - case.number("lead_time_months")) / 12))
-    low, middle, high = ends[min(years, RESALE_YEARS) - 1]
+    low, middle, high = ends[min(years, _RESALE_YEARS) - 1]
     case.put(
         "residual_scale_ratio",
         low=min(low / middle, 1.0),
@@ -377,7 +379,7 @@ def _tables(case: OwnershipCase) -> dict[str, Array]:
         "residual_by_year": resale_by_year(registry, case.assumptions, special, case.scenarios),
         "assessed_by_year": assessed(special),
         "depreciated_by_year": depreciated(case),
-        "rent_path_by_month": set_path(case),
+        "rent_path_by_month": _set_path(case),
         "observed_v_by_month": observed_v(registry),
         "use_by_month": use_path(special.get("use_path")),
     }
@@ -391,12 +393,12 @@ def assessed(special: Mapping[str, Any]) -> Array:
 
 def use_path(text: str | None) -> Array:
     """Return how the use moves, by month."""
-    return use_by_month(text, PATH_MONTHS)
+    return use_by_month(text, _PATH_MONTHS)
 
 
 def outlook(ends: Sequence[tuple[float, float]]) -> dict[str, Array]:
     """Return the 10th and 90th percentile of the rental price by month; the last horizon holds for later months."""
-    months = np.arange(PATH_MONTHS)
+    months = np.arange(_PATH_MONTHS)
     anchors = [0, *HORIZONS_MONTHS[: len(ends)]]
     tables = {}
     for number, name in enumerate(("rent_low_by_month", "rent_high_by_month")):
@@ -429,7 +431,7 @@ def depreciated(case: OwnershipCase) -> Array:
     return np.concatenate((booked, np.ones(max(2, 21 - booked.size))))
 
 
-def set_outlook(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> list[tuple[float, float]]:
+def _set_outlook(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> list[tuple[float, float]]:
     """Let the rental price move within the forward curve of the chip, whose changes fade, where nothing else is stated.
 
     Its middle is the price of today; the ends are what earlier chips did at that age. Return the ends by horizon.
@@ -467,7 +469,7 @@ def _observed_decline(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str
     chip = next(row for row in catalog.rows("accelerators") if row["id"] == case.accelerator.id)
     rows = {row["generation"]: row for row in catalog.rows("list_declines")}
     row = rows.get(str(chip["architecture"]).split()[0])
-    if row is None or row["sellers"] < FEWEST_SELLERS:
+    if row is None or row["sellers"] < _FEWEST_SELLERS:
         row = rows[None]
     rents_moved = case.registry.fact("rental_price_decline")
     low, fall, high = (1 - row[f"{end}_ratio"] for end in ("high", "typical", "low"))
@@ -493,35 +495,35 @@ def _moved(fall: float) -> str:
     return f"{-fall:+.0%}" if round(100 * fall) else "0%"
 
 
-def set_path(case: OwnershipCase) -> Array:
+def _set_path(case: OwnershipCase) -> Array:
     """Return the forward curve that is given, and let its first month be the price; no curve is flat."""
     special = case.special
     if special.get("rent_path") == "decline" and case.number("rent_decline_fraction") == 0:
         row, ends = (
             case.registry.fact("rental_price_decline"),
-            case.registry.fact(f"rental.{list(V_ITEMS.values())[-1]}"),
+            case.registry.fact(f"rental.{list(_V_ITEMS.values())[-1]}"),
         )
         value = {"value": past_fall(case.registry), "low": row["low"], "high": row["high"]}
         case.put("rent_decline_fraction", **value, status="derived", source_id=ends["source_id"], note=FELL)
     if case.assumptions["rent_path_basis"].value != "curve":
-        return price_paths.flat(PATH_MONTHS)
+        return price_paths.flat(_PATH_MONTHS)
     if not special.get("rent_curve"):
         raise UsageError("rent_path = 'curve' needs rent_curve, a CSV with the columns month and usd_per_gpu_hour.")
-    prices = price_paths.read_curve(str(special["rent_curve"]), PATH_MONTHS)
+    prices = price_paths.read_curve(str(special["rent_curve"]), _PATH_MONTHS)
     case.put("rent_usd_per_gpu_hour", value=float(prices[0]), status="given", note="first month of the curve")
     return np.asarray(prices / prices[0])
 
 
 def past_fall(registry: Registry) -> float:
     """Return the yearly fall from the first price of H100 rent to the last: 8.00 in mid-2023, 2.65 in mid-2026."""
-    first, last = (registry.fact(f"rental.{list(V_ITEMS.values())[end]}")["typical"] for end in (0, -1))
-    return float(1 - (last / first) ** (12 / max(V_ITEMS)))
+    first, last = (registry.fact(f"rental.{list(_V_ITEMS.values())[end]}")["typical"] for end in (0, -1))
+    return float(1 - (last / first) ** (12 / max(_V_ITEMS)))
 
 
 def observed_v(registry: Registry) -> Array:
     """Return the shape of H100 rental prices from mid-2023 (month 0) to mid-2026, as if it came again."""
-    prices = [registry.fact(f"rental.{item}")["typical"] for item in V_ITEMS.values()]
-    return price_paths.through(list(V_ITEMS), prices, PATH_MONTHS)
+    prices = [registry.fact(f"rental.{item}")["typical"] for item in _V_ITEMS.values()]
+    return price_paths.through(list(_V_ITEMS), prices, _PATH_MONTHS)
 
 
 def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
@@ -591,13 +593,13 @@ def _residual_range(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
 def _check(case: OwnershipCase) -> None:
     """Refuse what cannot be priced, and say what looks odd."""
     basis = str(case.assumptions["server_price_basis"].value)
-    needed = PRICED_BY[basis]
+    needed = _PRICED_BY[basis]
     for name, flag in ((needed, "--set " + needed + "=280000"), ("server_max_kw", "--set server_max_kw=10.2")):
         if case.assumptions[name].value is None:
             raise PriceMissingError(f"{name} is not known for this accelerator. Give it: {flag}, or in the plan file.")
     for name, entry in case.assumptions.items():
         when = case.registry.conditions.get(name)
-        if entry.counts and entry.value is None and when and name not in MAY_LACK:
+        if entry.counts and entry.value is None and when and name not in _MAY_LACK:
             raise UsageError(f"{name} is needed with {when}. Give it in the plan file or with --set.")
     if case.assumptions["income_basis"].value == "per_mtok" and case.assumptions["tokens_per_s_per_gpu"].value is None:
         raise UsageError(
@@ -621,7 +623,7 @@ def _check(case: OwnershipCase) -> None:
 def _check_paths(case: OwnershipCase) -> None:
     """Refuse a use of nothing or beyond what there is, and payments beyond the price."""
     used, path = case.number("utilisation_fraction"), case.tables["use_by_month"][: case.months]
-    if used * path.max() < LEAST_USE:
+    if used * path.max() < _LEAST_USE:
         raise UsageError(
             f"use_path: nothing is used in the {counted(case.months, 'month')} compared, so nothing is rented or owned."
             " Set a share above 0%, or compare more months."
@@ -653,7 +655,7 @@ def _check_paths(case: OwnershipCase) -> None:
 
 # --- From a workload to utilisation and tokens per second: the one place where owning meets the physics.
 
-USUAL_UTILISATION = 0.7  # what replicas are sized for where nothing is said
+_USUAL_UTILISATION = 0.7  # what replicas are sized for where nothing is said
 MOST_NODES = 128  # clusters that are tried where none is given
 
 
@@ -704,7 +706,7 @@ def _served(
     busy = float(busy_gpus(tokens, HOURS_PER_MONTH, np.array(speed), goodput))
     gpus, busy_fraction = _value(catalog, inputs, "gpus"), _value(catalog, inputs, "utilisation_fraction")
     if gpus is None:
-        most = busy_fraction or USUAL_UTILISATION
+        most = busy_fraction or _USUAL_UTILISATION
         gpus = whole_units(busy / most, step)
         inputs_of_load["gpus"] = Given(
             gpus, source=f"whole servers of {step:g} GPUs, at most {most:.0%} used", status="derived"

@@ -21,8 +21,8 @@ from gpucost.units import SECONDS_PER_HOUR
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-AT_ONCE = 512  # cases, each with a row of months for every formula
-UTILISATION_SEARCH = 5.0  # beyond 1 the root says how many times the hours would be needed
+_AT_ONCE = 512  # cases, each with a row of months for every formula
+_UTILISATION_SEARCH = 5.0  # beyond 1 the root says how many times the hours would be needed
 RENT_SEARCH_USD = 1000.0
 _WORTH = ("own_value_usd", "rent_total_usd")
 
@@ -95,8 +95,8 @@ def _alike(cases: Sequence[OwnershipCase]) -> Iterator[list[int]]:
         groups.setdefault((words, has_lengths(values)), []).append(place)
     for places in groups.values():
         places.sort(key=lambda place: cases[place].months)
-        for start in range(0, len(places), AT_ONCE):
-            yield places[start : start + AT_ONCE]
+        for start in range(0, len(places), _AT_ONCE):
+            yield places[start : start + _AT_ONCE]
 
 
 def _joined(cases: Sequence[OwnershipCase]) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -171,7 +171,7 @@ def _even(values: Mapping[str, Any], count: int) -> dict[str, Array]:
     """
     used = np.full(count, np.nan)
     if values["rent_billing"] != "take_or_pay":
-        used = _even_at(values, "utilisation_fraction", UTILISATION_SEARCH, count)
+        used = _even_at(values, "utilisation_fraction", _UTILISATION_SEARCH, count)
     return {
         "hours_needed_fraction": used,
         "breakeven_utilisation_fraction": np.where(used > 1, np.nan, used),

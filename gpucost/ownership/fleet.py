@@ -199,7 +199,7 @@ class Ledger(Struct):
 # --- People: the smallest team, what the size takes, and steps, by the formula of the comparison.
 
 
-def people_fte(case: OwnershipCase, gpus: Array) -> Array:
+def _people_fte(case: OwnershipCase, gpus: Array) -> Array:
     """Return the people that so many GPUs take; none for none."""
     values: dict[str, Any] = {**case.values(), "gpus": np.asarray(gpus, dtype=np.float64)}
     evaluate_all(_FTE, values)
@@ -263,7 +263,7 @@ def line(values: Mapping[str, Any], name: str) -> Array:
     return np.array(np.broadcast_to(value, (max(cases, value.shape[0] if value.ndim == 2 else 1), values["m"].size)))
 
 
-def standing_gpus(fleet: ChosenMix, lead_months: float) -> tuple[Array, Array]:
+def _standing_gpus(fleet: ChosenMix, lead_months: float) -> tuple[Array, Array]:
     """Return the owned GPUs of each month before its arrivals and after them."""
     months, whole = fleet.orders_gpus.size, int(lead_months)
     before, after = np.zeros(months), np.zeros(months)
@@ -370,7 +370,7 @@ def priced(case: OwnershipCase, fleet: ChosenMix, demand: Array) -> Ledger:
     ledger.energy, ledger.people, ledger.crew = (np.zeros(months + 1) for _ in range(3))
     deductible, financing_deductible = np.zeros(months + 1), np.zeros(months + 1)
     late = case.number("lead_time_months") % 1.0
-    before, after = standing_gpus(fleet, case.number("lead_time_months"))
+    before, after = _standing_gpus(fleet, case.number("lead_time_months"))
     wages = wages_usd(case, months)
     orders = np.nonzero(fleet.orders_gpus)[0]
     if orders.size:
@@ -396,7 +396,7 @@ def priced(case: OwnershipCase, fleet: ChosenMix, demand: Array) -> Ledger:
                 ledger.purchase_tax[k] = ledger.purchase_tax[k] + ledger.tax_fraction * lines["own_energy_usd"][row]
         deductible += lines["own_deductible_usd"].sum(axis=0)
         financing_deductible += lines["financing_deductible_usd"].sum(axis=0)
-        ledger.people[1:] = (late * people_fte(case, before) + (1 - late) * people_fte(case, after)) * wages
+        ledger.people[1:] = (late * _people_fte(case, before) + (1 - late) * _people_fte(case, after)) * wages
         deductible += ledger.people
     _rent(case, fleet, demand, (late, before, after), ledger, wages)
     rents = [flows for signed in ledger.contracts.values() for flows in signed.values()]
@@ -434,7 +434,7 @@ def _rent(
     first, then = np.maximum(demand - early, 0.0), np.maximum(demand - rest, 0.0)
     first, then = (np.where(gpus > 1e-6, gpus, 0.0) for gpus in (first, then))
     share = case.number("rent_staff_ratio")
-    fte = late * people_fte(case, first) + (1 - late) * people_fte(case, then)
+    fte = late * _people_fte(case, first) + (1 - late) * _people_fte(case, then)
     open_months = late * (first > 0) + (1 - late) * (then > 0)
     ledger.crew[1:] = share * fte * wages + case.number("rent_control_plane_usd_per_month") * open_months
 

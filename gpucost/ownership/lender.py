@@ -17,7 +17,7 @@ from gpucost.ownership.assemble import OwnershipCase
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-INCOMES = {
+_INCOMES = {
     "rent_saved": "the rent that owning saves; owning has no income of its own",
     "per_gpu_hour": "what an allocated GPU-hour earns, as the plan states it",
     "per_mtok": "what a million tokens earns, as the plan states it",
@@ -45,7 +45,7 @@ def view(case: OwnershipCase, values: Mapping[str, Any], days: list[date]) -> sh
         "rate_fraction": rate * 12,
         "term_months": int(np.count_nonzero(due)),
         "repayment": str(case.assumptions["loan_repayment"].value) if kind == "loan" else "level",
-        "income": INCOMES[str(case.assumptions["income_basis"].value)],
+        "income": _INCOMES[str(case.assumptions["income_basis"].value)],
         "lowest_dscr_ratio": None if lowest is None else float(coverage[lowest]),
         "lowest_dscr_month": lowest,
         "llcr_ratio": worth / float(lent) if lent > _NOTHING_USD else None,

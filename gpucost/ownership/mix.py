@@ -39,8 +39,8 @@ Array = NDArray[np.float64]
 
 OWN, BRIDGE = "own", "bridge"
 _TAKEN = (OWN, BRIDGE, "demand", "idle")  # what is bought, and the columns of a month
-SHORTEST_OWNERSHIP_MONTHS = 12  # assumed: nobody buys servers to resell them within a year
-SPOT_SHARE = 0.3  # assumed: of each month's demand, what spot may carry
+_SHORTEST_OWNERSHIP_MONTHS = 12  # assumed: nobody buys servers to resell them within a year
+_SPOT_SHARE = 0.3  # assumed: of each month's demand, what spot may carry
 
 
 def read_entries(case: OwnershipCase) -> list[Rent]:
@@ -92,7 +92,7 @@ _OF_TERMS = ("term_months", "upfront_fraction", "lead_time_months")  # what only
 _AS_CHOSEN = ("upfront_fraction", "stretch_ratio", "note", "source_id", "offer")
 
 
-def from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) -> list[Rent]:
+def _from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) -> list[Rent]:
     """Return the rental price of the case as on demand, and the catalog's other terms."""
     node = case.number("gpus_per_node")
     base, price = case.assumptions["rent_usd_per_gpu_hour"], case.number("rent_usd_per_gpu_hour")
@@ -185,7 +185,7 @@ def owned(
         for use in (0.0, 1.0)
     ]
     use_usd = (energies[1] - energies[0]) / fleet_gpus * ratio
-    fewest = min(SHORTEST_OWNERSHIP_MONTHS, max(1, months - whole))
+    fewest = min(_SHORTEST_OWNERSHIP_MONTHS, max(1, months - whole))
     supply = MixSupply(
         OWN,
         True,
@@ -205,7 +205,7 @@ def owned(
     return supply, Team(OWN, number("staff_minimum_fte"), per_gpu, wages, number("staff_step_fte"))
 
 
-def renters(case: OwnershipCase, months: int) -> Crew | None:
+def _renters(case: OwnershipCase, months: int) -> Crew | None:
     """Return the people and the control plane that renting needs, however much is rented."""
     share, ratio = case.number("rent_staff_ratio"), _worth_by_month(case, months)
     fixed = case.number("rent_control_plane_usd_per_month") * ratio
@@ -227,7 +227,7 @@ def bridging(case: OwnershipCase) -> Rent:
     return Rent(BRIDGE, "on_demand", price, stretch_ratio=stretch, supported_usd_per_gpu_hour=rent, indexed=True, **end)
 
 
-def fleet_sizes(case: OwnershipCase, peak_gpus: float) -> list[float]:
+def _fleet_sizes(case: OwnershipCase, peak_gpus: float) -> list[float]:
     """Return the largest fleets on each tier of the network up to the peak: a larger one pays more per GPU."""
     node = case.number("gpus_per_node")
     peak = float(np.ceil(max(peak_gpus, 1.0) / node) * node)
@@ -240,8 +240,8 @@ def fleet_sizes(case: OwnershipCase, peak_gpus: float) -> list[float]:
 # --- The cheapest mix for a demand by month, as a payload.
 
 MOST_MONTHS = 120
-PROVEN_GAP_FRACTION = 1e-4  # searched for unless another is asked for
-CLEARLY = 1.02  # so much dearer by the program is dearer by the cash flows, too
+_PROVEN_GAP_FRACTION = 1e-4  # searched for unless another is asked for
+_CLEARLY = 1.02  # so much dearer by the program is dearer by the cash flows, too
 SAID_GAP_FRACTION, REFUSED_GAP_FRACTION = 0.01, 0.05  # said before all else; refused unless it was asked for
 
 
@@ -303,15 +303,15 @@ def answer(
         "kind": "mix",
         **frame(request, catalog.as_of, catalog.version),
         "lead": lead(problem, solved, ledger.cost_usd, plan_, saving),
-        "said": [EXPLAINED, *([BENT] if case.bent else [])],
+        "said": [_EXPLAINED, *([_BENT] if case.bent else [])],
         "cost_usd": ledger.cost_usd,
         "plan": plan_,
-        "pure": pure_rows(problem, pure),
+        "pure": _pure_rows(problem, pure),
         "best_pure_usd": best_pure,
         "saving_usd": saving,
-        "months": month_rows(problem, solved, rate_of(case)),
-        "cash_by_month": cash_rows(ledger),
-        "marginal_values": marginal_rows(solved),
+        "months": _month_rows(problem, solved, rate_of(case)),
+        "cash_by_month": _cash_rows(ledger),
+        "marginal_values": _marginal_rows(solved),
         "gap_fraction": solved.gap_fraction,
         "supplies": paid,
         "contract_ends": ends,
@@ -333,12 +333,12 @@ def _chosen(
     Fleets on each tier of the network are searched apart, as a larger one pays more per GPU for all of it.
     """
     owning = limits.get("own", case.special.get("own", True))
-    sizes = fleet_sizes(case, demand.max()) if owning else [0.0]
+    sizes = _fleet_sizes(case, demand.max()) if owning else [0.0]
     mixes: list[PricedMix] = []
     alone: dict[str, PricedMix | None] = {}
     for number, size in enumerate(reversed(sizes)):
         problem = problem_of(case, rents, demand, limits, size, is_largest=number == 0)
-        hopeless = number > 0 and program.least_usd(problem) > CLEARLY * mixes[0].solved.cost_usd
+        hopeless = number > 0 and program.least_usd(problem) > _CLEARLY * mixes[0].solved.cost_usd
         try:
             solved, single = _searched(problem, limits, smaller=number > 0, hopeless=hopeless)
         except (NothingFitsError, CheckFailedError):
@@ -367,7 +367,7 @@ def _chosen(
         )
         problem = problem_of(untaxed, rents, demand, limits, sizes[-1])
         with suppress(NothingFitsError, CheckFailedError):
-            mixes.append(_priced(case, rents, problem, program.solve(problem, PROVEN_GAP_FRACTION)))
+            mixes.append(_priced(case, rents, problem, program.solve(problem, _PROVEN_GAP_FRACTION)))
     return min(mixes, key=lambda mix: mix.ledger.cost_usd), alone
 
 
@@ -403,14 +403,14 @@ def _currency(case: OwnershipCase, ledger: Ledger) -> shape.MixCurrency | None:
     }
 
 
-EXPLAINED = (
+_EXPLAINED = (
     "Present values by the formulas of `gpucost tco`; whole units are optimal within the stated gap. Marginal values "
     "are those of the linear program with the whole numbers fixed at the optimum: what one more GPU of demand costs, "
     "or one more GPU of capacity saves, in that month, without signing other units."
 )
 
 
-BENT = (
+_BENT = (
     "Losses are carried forward, which no linear program sees: mixes are searched with their tax saved at once, and"
     " with none saved, and the cheaper one by the cash flows is taken. One in between may be cheaper still, and the gap"
     " is that of the search."
@@ -426,7 +426,7 @@ def _searched(
     one costs more than the largest whatever is signed, and is searched no further.
     """
     gap_text = limits.get("gap")
-    gap = PROVEN_GAP_FRACTION if gap_text is None else parse_fraction(gap_text, "gap")
+    gap = _PROVEN_GAP_FRACTION if gap_text is None else parse_fraction(gap_text, "gap")
     limit_s = limits.get("time_limit_s")
     if limit_s is not None and not 0 < float(limit_s) < np.inf:
         raise UsageError(f"time_limit_s = {limit_s!r} must be positive. Leave it out for no time limit.")
@@ -436,8 +436,8 @@ def _searched(
         solved = None if hopeless else program.solve(problem, gap, seconds)
         return solved, {OWN: program.single(problem, bought, gap)}
     solved, pure = program.cheapest(problem, gap, seconds)
-    if gap < PROVEN_GAP_FRACTION < solved.gap_fraction:  # a proof that is out of reach may cost the mix itself
-        usual, _ = program.cheapest(problem, PROVEN_GAP_FRACTION, seconds)
+    if gap < _PROVEN_GAP_FRACTION < solved.gap_fraction:  # a proof that is out of reach may cost the mix itself
+        usual, _ = program.cheapest(problem, _PROVEN_GAP_FRACTION, seconds)
         solved = min(solved, usual, key=lambda solution: solution.gap_fraction)
     if solved.gap_fraction > max(REFUSED_GAP_FRACTION, gap):
         raise CheckFailedError(
@@ -450,7 +450,7 @@ def _searched(
 
 
 def _unproven(solved: program.Solution) -> list[str]:
-    if solved.gap_fraction <= PROVEN_GAP_FRACTION:
+    if solved.gap_fraction <= _PROVEN_GAP_FRACTION:
         return []
     return [f"the search stopped at its limit: a cheaper mix may exist, by at most {solved.gap_fraction:.2%}"]
 
@@ -463,8 +463,8 @@ def rate_of(case: OwnershipCase) -> float:
 def _rents(case: OwnershipCase, limits: Mapping[str, Any]) -> list[Rent]:
     """Return the ways to rent: the plan's, else the market's."""
     asked_share, most = limits.get("spot_share"), limits.get("max_on_demand")
-    share = parse_fraction(SPOT_SHARE if asked_share is None else asked_share, "spot share")
-    return read_entries(case) or from_market(case, share, np.inf if most is None else float(most))
+    share = parse_fraction(_SPOT_SHARE if asked_share is None else asked_share, "spot share")
+    return read_entries(case) or _from_market(case, share, np.inf if most is None else float(most))
 
 
 def problem_of(
@@ -496,12 +496,12 @@ def problem_of(
         tuple(supplies),
         None if budget is None else float(budget),
         team,
-        renters(case, demand.size),
+        _renters(case, demand.size),
         bridge,
     )
 
 
-def pure_rows(problem: program.MixProblem, pure: Mapping[str, float | None]) -> list[shape.Pure]:
+def _pure_rows(problem: program.MixProblem, pure: Mapping[str, float | None]) -> list[shape.Pure]:
     """Return what each way alone would cost, or why it cannot carry the demand."""
     return [
         {"option": name, "cost_usd": cost, "note": "" if cost is not None else _cannot(problem, name)}
@@ -582,7 +582,7 @@ def _row(
     }
 
 
-def month_rows(problem: program.MixProblem, solved: program.Solution, rate: float) -> list[shape.MixMonth]:
+def _month_rows(problem: program.MixProblem, solved: program.Solution, rate: float) -> list[shape.MixMonth]:
     """Return demand, use and idle commitments by month, and what one more GPU of demand would cost then."""
     demand_value = solved.marginal["demand"]
     rows = []
@@ -595,7 +595,7 @@ def month_rows(problem: program.MixProblem, solved: program.Solution, rate: floa
     return rows
 
 
-def cash_rows(ledger: Ledger) -> list[shape.MixCash]:
+def _cash_rows(ledger: Ledger) -> list[shape.MixCash]:
     """Return the cash by month: servers from order to sale, energy, people, rent, services, financing and tax."""
     columns = ledger.in_cash()
     columns["total_usd"] = np.sum([*columns.values()], axis=0)
@@ -605,7 +605,7 @@ def cash_rows(ledger: Ledger) -> list[shape.MixCash]:
     ]
 
 
-def marginal_rows(solved: program.Solution) -> list[shape.Marginal]:
+def _marginal_rows(solved: program.Solution) -> list[shape.Marginal]:
     """Return the constraints that bind, with the largest value of each and where it stands."""
     notes = {
         "demand": "each extra GPU of demand in month {} costs up to",

@@ -85,7 +85,7 @@ class Renter(Struct, frozen=True, dict=True):
     @cached_property
     def lasting(self) -> Rentable | None:
         """The first offer by the hour whose price has no end: what follows a price that ends."""
-        return self.first(lambda offer: by_the_hour(offer) and last_day(self.catalog, offer) is None)
+        return self.first(lambda offer: _by_the_hour(offer) and last_day(self.catalog, offer) is None)
 
     @cached_property
     def rates(self) -> InterruptionRates:
@@ -118,7 +118,7 @@ class Renter(Struct, frozen=True, dict=True):
         rate = self.rates.of_offer(entry.offer)
         memory_gb = self.gpu.memory_gib * GIB / GB * self.node
         stretch = held_ratio(rate, max(1.0, self.gpus / self.node), memory_gb)
-        return self.bounded(from_offer(entry, name, stretch, rate.measured))
+        return self.bounded(_from_offer(entry, name, stretch, rate.measured))
 
     def bounded(self, choice: "RentChoice") -> "RentChoice":
         """Return a choice that ends with its contract or discount, and what an hour costs after it."""
@@ -139,7 +139,7 @@ class Renter(Struct, frozen=True, dict=True):
         )
 
 
-def from_offer(entry: Rentable, name: str = "", stretch_ratio: float = 1.0, measured: bool = True) -> RentChoice:
+def _from_offer(entry: Rentable, name: str = "", stretch_ratio: float = 1.0, measured: bool = True) -> RentChoice:
     """Return an offer of the catalog as a choice to rent, at its quote."""
     offer, upfront = entry.offer, 0.0
     if offer.upfront_usd and offer.term_months:
@@ -197,7 +197,7 @@ def layered(
 def rent_of_provider(renter: Renter, provider: str, region: str | None, option: str | None) -> RentChoice:
     """Return a provider's price: on demand unless an option is named, the first of its regions and tiers."""
     gpu = renter.gpu.id
-    prefers: Callable[[Offer], bool] = (lambda offer: True) if option else is_on_demand
+    prefers: Callable[[Offer], bool] = (lambda offer: True) if option else _is_on_demand
     found = renter.first(prefers=prefers, provider=provider, region=region, option=option)
     if found is None:
         raise PriceMissingError(
@@ -215,20 +215,20 @@ def rent_of_provider(renter: Renter, provider: str, region: str | None, option: 
 
 def market_rent(renter: Renter) -> RentChoice:
     """Return what the market asks for so many accelerators on demand: the first offer that any question would name."""
-    found = renter.first(by_the_hour)
+    found = renter.first(_by_the_hour)
     if found is None:
         raise PriceMissingError(f"no rental price of {renter.gpu.id} in the catalog. Give one with --rent 2.35.")
     return renter.choice(found, "rent")
 
 
-def is_on_demand(offer: Offer) -> bool:
+def _is_on_demand(offer: Offer) -> bool:
     """Tell whether an offer is bought by the hour, without a term."""
     return is_plain(offer.option)
 
 
-def by_the_hour(offer: Offer) -> bool:
+def _by_the_hour(offer: Offer) -> bool:
     """Tell whether an offer is bought and paid by the hour."""
-    return is_on_demand(offer) and offer.billing == "per_use"
+    return _is_on_demand(offer) and offer.billing == "per_use"
 
 
 def by_use(renter: Renter, provider: str | None) -> RentChoice | None:
@@ -278,7 +278,7 @@ def check_upfront(values: Mapping[str, Any], where: str) -> None:
 
 Rates = Callable[[str], float]  # from a currency to USD for one unit
 
-BILLINGS = {
+_BILLINGS = {
     "take-or-pay": "take_or_pay",
     "take or pay": "take_or_pay",
     "take_or_pay": "take_or_pay",
@@ -302,7 +302,7 @@ def read_quotes(quotes: Any, rates: Rates) -> list[Entry]:
         if not called.strip():
             raise UsageError(f"a quote needs a name before its terms, such as acme={terms}.")
         file = Path(called).suffix.lower() in (".csv", ".xlsx") and terms in (None, "")
-        entries += read_file(Path(called), rates) if file else [read_quote(called, str(terms), rates)]
+        entries += read_file(Path(called), rates) if file else [_read_quote(called, str(terms), rates)]
     if len(entries) > MOST:
         raise UsageError(
             f"{len(entries):,} quotes are more than the {MOST:,} that are compared at once. Keep the best."
@@ -313,7 +313,7 @@ def read_quotes(quotes: Any, rates: Rates) -> list[Entry]:
     return entries
 
 
-def read_quote(name: str, text: str, rates: Rates = lambda code: 1.0) -> Entry:
+def _read_quote(name: str, text: str, rates: Rates = lambda code: 1.0) -> Entry:
     """Read the terms of one quote.
 
     >>> read_quote("acme", "$2.46/h, 1 year, take-or-pay, 20% upfront")["rent_term_months"]
@@ -393,8 +393,8 @@ def _months(name: str, text: str) -> float:
 
 def _term(name: str, text: str, rates: Rates) -> tuple[str, Any]:
     word = text.lower()
-    if word in BILLINGS:
-        return "rent_billing", BILLINGS[word]
+    if word in _BILLINGS:
+        return "rent_billing", _BILLINGS[word]
     if months := re.fullmatch(r"(\d+)\s*(?:months?|mo)", word):
         return "rent_term_months", _months(name, months[1])
     if years := re.fullmatch(r"(\d+)\s*(?:years?|y)", word):
@@ -472,7 +472,7 @@ def _quote() -> "type[BaseModel]":
         currency=typed.read_by(lambda value, label: named().read(str(value).strip().upper(), label)),
         valid_until=typed.read_by(DATE.read),
         term_months=typed.read_by(whole(0, 1200).read),
-        billing=typed.read_by(lambda value, label: one_of(*BILLINGS).read(str(value).strip().lower(), label)),
+        billing=typed.read_by(lambda value, label: one_of(*_BILLINGS).read(str(value).strip().lower(), label)),
         upfront_fraction=typed.read_by(share().read),
     )
     return model
@@ -489,7 +489,7 @@ def _row(file: str, number: int, rates: Rates, row: Mapping[str, Any]) -> Entry:
     entry: Entry = {
         "name": read["name"],
         "rent_usd_per_gpu_hour": usd / HOURS_PER_MONTH if stated[0].endswith("month") else usd,
-        "rent_billing": BILLINGS[read.get("billing") or "per use"],
+        "rent_billing": _BILLINGS[read.get("billing") or "per use"],
         "rent_term_months": float(read.get("term_months") or 0),
         "rent_upfront_fraction": read.get("upfront_fraction") or 0.0,
     }

@@ -62,8 +62,8 @@ if TYPE_CHECKING:
 Kinds = tuple[tuple[str, Kind], ...]  # of arguments by their names
 
 FILES: Kinds = (("rent_curve", FILE), ("currency_curve", FILE), ("use_path", USE_PATH))  # among what a plan may say
-LONGEST_LIST = 1200  # months of a century
-CHANGEABLE: Kinds = (  # arguments that a scenario of a plan may change, too
+_LONGEST_LIST = 1200  # months of a century
+_CHANGEABLE: Kinds = (  # arguments that a scenario of a plan may change, too
     ("years", argument_of("years", Years).kind),
     ("utilisation", share()),
     ("lead_time_weeks", WEEKS),
@@ -107,8 +107,8 @@ def _supply() -> "type[BaseModel]":
 def _plan(arguments: Kinds) -> "type[BaseModel]":
     """Return the model of what stands beside the inputs, each as the argument of the same name, else as its kind."""
     found = {name: typed.read_by(kind.read) for name, kind in arguments}
-    by_year = typed.list_of(typed.read_by(share().read), LONGEST_LIST, 1)
-    tables = typed.list_of(dict[str, Any], LONGEST_LIST)
+    by_year = typed.list_of(typed.read_by(share().read), _LONGEST_LIST, 1)
+    tables = typed.list_of(dict[str, Any], _LONGEST_LIST)
     kinds = {
         **found,
         "refresh_year": typed.read_by(plain(0, 100).read),
@@ -121,7 +121,7 @@ def _plan(arguments: Kinds) -> "type[BaseModel]":
         "currency_curve": typed.read_by(FILE.read),
         "rent_residual_correlation": typed.read_by(share(1.0, -1.0).read),
         **dict.fromkeys(("residual_by_year", "residual_curve", "assessed_by_year", "depreciation_by_year"), by_year),
-        "supply": typed.list_of(_supply(), LONGEST_LIST),
+        "supply": typed.list_of(_supply(), _LONGEST_LIST),
         **dict.fromkeys(("rent_options", "parts"), tables),
         "scenarios": dict[str, dict[str, Any]],
     }
@@ -143,7 +143,7 @@ def _ranged() -> "type[BaseModel]":
     return model
 
 
-def special_value(key: str, value: Any, where: str, arguments: Kinds = CHANGEABLE) -> Any:
+def special_value(key: str, value: Any, where: str, arguments: Kinds = _CHANGEABLE) -> Any:
     """Read what a plan says under a special name; `arguments` are the kinds of those that bear the name of one."""
     return typed.validated(_plan(arguments), {key: value}, where)[key]
 
@@ -166,7 +166,7 @@ def ranged(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
 Array = NDArray[np.float64]
 
 WEEKS_PER_MONTH = DAYS_PER_YEAR / MONTHS_PER_YEAR / 7
-TIERS = ("network_1tier_usd_per_gpu", "network_2tier_usd_per_gpu", "network_3tier_usd_per_gpu")
+_TIERS = ("network_1tier_usd_per_gpu", "network_2tier_usd_per_gpu", "network_3tier_usd_per_gpu")
 
 # Names beside the inputs: what else a plan file may hold.
 SPECIAL = (
@@ -217,9 +217,9 @@ SPECIAL = (
     "use_path",
     "refresh_gpu",
 )
-CONVENIENT = ("years", "utilisation", "lead_time_weeks", "refresh_year")  # of these what a scenario may change, too
-OWN_ESTIMATE = "gpucost-estimate"  # sources that begin so are our own judgement: assumed, however well argued
-MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd", "rent_usd_per_gpu_hour")  # nothing is free
+_CONVENIENT = ("years", "utilisation", "lead_time_weeks", "refresh_year")  # of these what a scenario may change, too
+_OWN_ESTIMATE = "gpucost-estimate"  # sources that begin so are our own judgement: assumed, however well argued
+_MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd", "rent_usd_per_gpu_hour")  # nothing is free
 _SHARES = ("fraction", "ratio")
 _WHOLE_MONTHS = "rent_term_months"  # the contract of a term ends with a month
 
@@ -320,7 +320,7 @@ def _sort(content: Mapping[str, Any], input_names: set[str], plan: PlanFile, arg
 
 def changes_of(entries: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return what a scenario changes under the names of inputs; convenient names are read as at a plan's top."""
-    special = {name: special_value(name, entries[name], where) for name in CONVENIENT if name in entries}
+    special = {name: special_value(name, entries[name], where) for name in _CONVENIENT if name in entries}
     changes = {name: value for name, value in entries.items() if name not in special}
     once(changes, special, where)
     return changes | {name: given.value for name, given in special_inputs(special).items()}
@@ -394,7 +394,7 @@ class Registry:
     def sourced(self, name: str, item: str = "") -> Assumption:
         """Return an input as its fact states it."""
         row = self.fact(item or self.inputs[name]["item"])
-        status: Status = "assumed" if row["source_id"].startswith(OWN_ESTIMATE) else "sourced"
+        status: Status = "assumed" if row["source_id"].startswith(_OWN_ESTIMATE) else "sourced"
         return replace(
             self._empty(name),
             value=row["typical"],
@@ -432,7 +432,7 @@ class Registry:
     def number(self, name: str, value: Any, where: str) -> Any:
         """Read one value of an input: a word of its choices, or a number within its limits."""
         if name not in self.inputs:
-            raise unknown_input(name, self.inputs, where, CONVENIENT)
+            raise unknown_input(name, self.inputs, where, _CONVENIENT)
         entry = self.inputs[name]
         if value is None:
             return None
@@ -445,7 +445,7 @@ class Registry:
             raise UsageError(f"{where}: {name} = {value!r} is outside what is possible ({limits}).")
         if name == _WHOLE_MONTHS and number % 1:
             raise UsageError(f"{where}: {name} = {value!r} is not a whole number of months.")
-        if number <= 0 and (name.endswith("_years") or name in MUST_COST):
+        if number <= 0 and (name.endswith("_years") or name in _MUST_COST):
             raise UsageError(f"{where}: {name} = {value!r} must be positive.")
         return number
 
@@ -519,7 +519,7 @@ def special_inputs(special: Mapping[str, Any]) -> dict[str, Given]:
     if path := special.get("rent_path") or ("curve" if special.get("rent_curve") else None):
         inputs["rent_path_basis"] = Given("flat" if path == "decline" else path)
     if "network_usd_per_gpu" in special:
-        inputs.update({name: as_given(special["network_usd_per_gpu"]) for name in TIERS})
+        inputs.update({name: as_given(special["network_usd_per_gpu"]) for name in _TIERS})
     return inputs
 
 
@@ -633,25 +633,25 @@ PROFILES: dict[str, dict[str, float | str]] = {
 # a single server takes a quarter of somebody, the low end of what small clusters need; one that is rented takes nobody
 _ONE_SERVER: dict[str, float | str] = {"staff_minimum_fte": 0.25, "rent_staff_ratio": 0.0}
 DESK_GPUS, LAB_GPUS = 4, 16  # cards of workstations; anything else stands in a data centre
-OWN_GPUS = 16_384  # some 20 MW: beyond what is let by the cabinet or hall
+_OWN_GPUS = 16_384  # some 20 MW: beyond what is let by the cabinet or hall
 _WORKSTATION = ("RTX", "RADEON")
 
 
-def usual_profile(accelerator: Accelerator, gpus: float) -> str:
+def _usual_profile(accelerator: Accelerator, gpus: float) -> str:
     """Return the profile of a size: a few cards of workstations at a desk, some in a room, all else in colocation."""
     if gpus <= LAB_GPUS and any(word in accelerator.name.upper() for word in _WORKSTATION):
         return "desk" if gpus <= DESK_GPUS else "lab"
-    return "colocation" if gpus < OWN_GPUS else "own"
+    return "colocation" if gpus < _OWN_GPUS else "own"
 
 
 def same_profile_gpus(accelerator: Accelerator, gpus: float, node: float) -> tuple[float, float | None]:
     """Return the smallest and the largest number of GPUs that has the usual profile of a size; None is no limit."""
-    name = usual_profile(accelerator, gpus)
+    name = _usual_profile(accelerator, gpus)
     if name in ("desk", "lab"):
         return (1.0, float(DESK_GPUS)) if name == "desk" else (DESK_GPUS + 1.0, float(LAB_GPUS))
     if gpus <= node:
         return 1.0, node
-    return (node + 1.0, OWN_GPUS - 1.0) if name == "colocation" else (float(OWN_GPUS), None)
+    return (node + 1.0, _OWN_GPUS - 1.0) if name == "colocation" else (float(_OWN_GPUS), None)
 
 
 def apply(defaults: dict[str, Assumption], profile: str | None, accelerator: Accelerator | None, gpus: float) -> str:
@@ -660,7 +660,7 @@ def apply(defaults: dict[str, Assumption], profile: str | None, accelerator: Acc
         raise UsageError(f"profile = {profile!r} is not one of {', '.join(PROFILES)}.")
     if profile is None and accelerator is None:
         return "none, as no accelerator is named"
-    name = profile or usual_profile(accelerator, gpus) if accelerator else str(profile)
+    name = profile or _usual_profile(accelerator, gpus) if accelerator else str(profile)
     values = dict(PROFILES[name])
     if name in ("colocation", "own") and gpus <= float(defaults["gpus_per_node"].value or 0):
         values |= _ONE_SERVER
@@ -707,7 +707,7 @@ def apply_regime(catalog: "Catalog", defaults: dict[str, Assumption], regime: st
 
 
 def _stated(entry: Assumption, row: Mapping[str, Any], value: float) -> Assumption:
-    sourced = not row["source_id"].startswith(OWN_ESTIMATE)
+    sourced = not row["source_id"].startswith(_OWN_ESTIMATE)
     return replace(
         entry,
         value=value,

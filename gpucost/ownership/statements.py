@@ -163,12 +163,12 @@ def _by_year(own_flows: Array, rent: Array) -> list[MoneyYear]:
 
 # --- The comparison as inputs and formulas, for a workbook that stays alive and for an explanation.
 
-WORKBOOK_MONTHS = 120  # a longer life in the workbook still adds up
+_WORKBOOK_MONTHS = 120  # a longer life in the workbook still adds up
 
 
 def block(case: OwnershipCase) -> CashModel:
     """Return the inputs, tables, formulas and values of a case."""
-    months = max(WORKBOOK_MONTHS, case.months)
+    months = max(_WORKBOOK_MONTHS, case.months)
     values = evaluate_months(case.values(), case.tables, months)
     evaluate_all((*BY_MONTH, *ANSWERS), values)
     return {

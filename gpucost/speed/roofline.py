@@ -129,26 +129,26 @@ def attention(tokens: float, heads: float, dim: float, value_bytes: float, *, fu
 # --- What would make an operation or a step faster, each change computed: a larger batch, fusing, another precision.
 
 WORTH = 1.01  # a smaller gain is no advice
-LARGEST_ROWS = 65_536
-LOWER = {"tf32": ("bf16",), "fp32": ("bf16",), "bf16": ("fp8", "fp4"), "fp16": ("fp8", "int8"), "fp8": ("fp4",)}
+_LARGEST_ROWS = 65_536
+_LOWER = {"tf32": ("bf16",), "fp32": ("bf16",), "bf16": ("fp8", "fp4"), "fp16": ("fp8", "int8"), "fp8": ("fp4",)}
 
 Timed = Callable[[Named, str], float]  # seconds of an operation at a precision
 
 
-def lower_precisions(chip: Accelerator, precision: str) -> list[str]:
+def _lower_precisions(chip: Accelerator, precision: str) -> list[str]:
     """Return the precisions of fewer bits for which a chip has faster units."""
     own_tflops = peak(chip, precision).tflops
-    return [name for name in LOWER.get(precision, ()) if peak(chip, name).tflops > own_tflops]
+    return [name for name in _LOWER.get(precision, ()) if peak(chip, name).tflops > own_tflops]
 
 
-def of_operation(
+def _of_operation(
     arguments: Mapping[str, Any], chip: Accelerator, precision: str, gpus: float, bound: str, timed: Timed
 ) -> list[Advice]:
     """Return the changes that make an operation faster, the greatest gain first."""
     now = operation(arguments, gpus, VALUE_BYTES[precision])
     now_s = timed(now, precision)
     changes = [*_larger(arguments, now, precision, bound, timed), *_fused(arguments, now, precision, gpus, timed)]
-    for name in lower_precisions(chip, precision):
+    for name in _lower_precisions(chip, precision):
         if now.kind in ("matmul", "attention"):
             alternative = operation(arguments, gpus, VALUE_BYTES[name])
             changes.append(advice(f"precision {name}", now_s, timed(alternative, name)))
@@ -166,7 +166,7 @@ def _larger(arguments: Mapping[str, Any], now: Named, precision: str, bound: str
         return
     m, n, k = sizes(str(arguments["matmul"]), ("m", "n", "k"), "--matmul")
     now_s, rows, per_row = timed(now, precision), m, timed(now, precision) / m
-    while rows < LARGEST_ROWS:
+    while rows < _LARGEST_ROWS:
         more = operation({"matmul": f"{2 * rows:.0f}x{n:.0f}x{k:.0f}"}, 1, VALUE_BYTES[precision])
         if timed(more, precision) / (2 * rows) > per_row / 1.1:  # another doubling brings less than a tenth
             break
@@ -187,10 +187,10 @@ def _fused(arguments: Mapping[str, Any], now: Named, precision: str, gpus: float
         yield advice(description, timed(pair, precision), timed(both, precision), "both passes")
 
 
-def of_step(catalog: Catalog, exact: throughput.Wanted, chip: Accelerator, step_s: float) -> list[Advice]:
+def _of_step(catalog: Catalog, exact: throughput.Wanted, chip: Accelerator, step_s: float) -> list[Advice]:
     """Return the changes of a layout that make its step faster, each timed; what does not fit is left out."""
     tried: list[tuple[str, dict[str, str | bool]]] = [
-        (f"precision {name}", {"precision": name}) for name in lower_precisions(chip, str(exact.precision))
+        (f"precision {name}", {"precision": name}) for name in _lower_precisions(chip, str(exact.precision))
     ]
     micro, batch, data = (int(str(getattr(exact, name) or 1)) for name in ("micro_batch", "global_batch", "data"))
     if batch % (2 * micro * data) == 0:
@@ -240,7 +240,7 @@ def worded(answer: UnderRoofs) -> str:
 
 # --- The roofline of one operation or of a whole step: the engine behind `gpucost roofline`.
 
-LAUNCH_S = 5e-6  # one kernel launch from the host, as measured on recent servers
+_LAUNCH_S = 5e-6  # one kernel launch from the host, as measured on recent servers
 _SMALLEST_SHARE = 0.005  # shares that are said
 CURVE = np.logspace(0, 4.5, 55)
 
@@ -252,7 +252,7 @@ def one_operation(
     key = key_of(catalog, gpu, system)
     name = precision or half_precision(key.accelerator)
     hardware = hardware_columns([key.accelerator], [key.system])
-    peak = chip_peak(hardware, name, key.accelerator.id)
+    peak = _chip_peak(hardware, name, key.accelerator.id)
     if wanted["all_reduce"] and gpus < 2:
         raise UsageError("--all-reduce needs --gpus of at least 2, such as --gpus 8: one GPU has no communication.")
     given = any(wanted[kind] for kind in NAMES)
@@ -260,28 +260,28 @@ def one_operation(
 
     def timed(found: Named, at: str) -> float:
         attention = found.kind == "attention"
-        return max(expected_s(catalog, hardware, at, found.work, gpus, attention), LAUNCH_S)
+        return max(_expected_s(catalog, hardware, at, found.work, gpus, attention), _LAUNCH_S)
 
     points = []
     for words, one in asked.items():
         found = operation(one, gpus, VALUE_BYTES[name])
-        link = group_gb_per_s(hardware, gpus)
-        verdict = roofline.judge(found.work, peak, hardware.hbm_gb_per_s, link, np.full(1, LAUNCH_S))
+        link = _group_gb_per_s(hardware, gpus)
+        verdict = roofline.judge(found.work, peak, hardware.hbm_gb_per_s, link, np.full(1, _LAUNCH_S))
         points.append(point(words or found.label, found.work, verdict, timed(found, name), 1.0))
     roofs = roof(key.accelerator.id, key.system.id, name, hardware, float(peak[0]))
     answer: UnderRoofs = {
-        "lead": one_lead(points[0], roofs["ridge_flop_per_byte"]) if given else usual_lead(points, roofs),
+        "lead": _one_lead(points[0], roofs["ridge_flop_per_byte"]) if given else _usual_lead(points, roofs),
         "subject": points[0]["operation"] if given else f"the usual operations on {key.accelerator.id}",
         **roofs,  # type: ignore[typeddict-item] # holds nothing more than its type says
         "points": points,
-        "advice": of_operation(wanted, key.accelerator, name, gpus, points[0]["bound"], timed) if given else [],
+        "advice": _of_operation(wanted, key.accelerator, name, gpus, points[0]["bound"], timed) if given else [],
     }
     if given:
         answer["lead"] = f"{answer['lead']} {worded(answer)}"
     return answer
 
 
-def usual_lead(points: Sequence[Point], roofs: Roof) -> str:
+def _usual_lead(points: Sequence[Point], roofs: Roof) -> str:
     """Say which of several operations lie above the ridge."""
     above = [row["operation"] for row in points if row["bound"] == "compute"]
     return (
@@ -290,7 +290,7 @@ def usual_lead(points: Sequence[Point], roofs: Roof) -> str:
     )
 
 
-def expected_s(
+def _expected_s(
     catalog: Catalog, hardware: HardwareColumns, precision: str, work: roofline.Operation, gpus: float, attention: bool
 ) -> float:
     """Return the time expected with the calibrated efficiencies of a tuned stack: the slowest roof that they allow."""
@@ -303,18 +303,18 @@ def expected_s(
     compute = work.flop / (peak * TERA * share)
     memory = work.memory_bytes / (hardware.hbm_gb_per_s * GB * e.copy)
     # the calibrated share of a link is that of a step, which hides some of its traffic; an exchange alone hides none
-    rate = np.minimum(group.gb_per_s, net.RING_FRACTION * group_gb_per_s(hardware, gpus)) * GB
+    rate = np.minimum(group.gb_per_s, net.RING_FRACTION * _group_gb_per_s(hardware, gpus)) * GB
     wire = np.where(work.link_bytes > 0, work.link_bytes / rate + 2 * group.latency_s, 0.0)
     return float(np.maximum(np.hypot(compute, memory), wire)[0])
 
 
-def group_gb_per_s(hardware: HardwareColumns, gpus: float) -> Any:
+def _group_gb_per_s(hardware: HardwareColumns, gpus: float) -> Any:
     """Return the nominal bandwidth that a group of the first so many GPUs sees."""
     link = net.links(hardware, np.ones(1), np.ones(1), np.zeros(1), np.zeros(1))
     return net.tier(link, np.full(1, max(gpus, 1.0)), np.ones(1)).gb_per_s
 
 
-def chip_peak(hardware: HardwareColumns, precision: str, chip: str) -> Any:
+def _chip_peak(hardware: HardwareColumns, precision: str, chip: str) -> Any:
     """Return the dense peak at a precision, or say that the chip lacks it."""
     peak = peak_tflops(hardware, np.array([code_of(precision, PRECISIONS, "precision")]))
     if np.isnan(peak[0]):
@@ -375,7 +375,7 @@ def whole_step(catalog: Catalog, wanted: speed.Wanted) -> UnderRoofs:
     calibration = training_calibration(catalog)
     case = case_of(layouts, calibration)
     hardware, step = case.hardware, speed.step_of(layouts, calibration, case)
-    low = chip_peak(hardware, layout["precision"], accelerator.id)
+    low = _chip_peak(hardware, layout["precision"], accelerator.id)
     points = []
     for name, work in roofline.step_work(case, step).items():
         time = float(getattr(step, name)[0])
@@ -384,13 +384,13 @@ def whole_step(catalog: Catalog, wanted: speed.Wanted) -> UnderRoofs:
         peak = low if name == "matrix_s" else half_peak_tflops(hardware, case.layout.precision)
         verdict = roofline.judge(work, peak, hardware.hbm_gb_per_s, hardware.scaleup_gb_per_s, np.zeros(1))
         points.append(point(name.removesuffix("_s"), work, verdict, time, time / float(step.total_s[0])))
-    points = sorted(points + host_points(step), key=lambda row: -row["time_s"])
+    points = sorted(points + _host_points(step), key=lambda row: -row["time_s"])
     found: UnderRoofs = {
-        "lead": step_lead(points),
+        "lead": _step_lead(points),
         "subject": f"a step of {answer['model']} on {layout['gpus']} × {accelerator.id}",
         **roof(accelerator.id, node.id, layout["precision"], hardware, float(low[0])),
         "points": points,
-        "advice": of_step(catalog, exact, accelerator, answer["step_s"]),
+        "advice": _of_step(catalog, exact, accelerator, answer["step_s"]),
         "layout": layout,
         "step_s": answer["step_s"],
         "mfu_fraction": answer["mfu_fraction"],
@@ -398,7 +398,7 @@ def whole_step(catalog: Catalog, wanted: speed.Wanted) -> UnderRoofs:
     return {**found, "lead": f"{found['lead']} {worded(found)}"}
 
 
-def host_points(step: Step) -> list[Point]:
+def _host_points(step: Step) -> list[Point]:
     """Return the parts that no roof of the chip explains: the host, fixed overheads, the schedule."""
     rows: list[Point] = []
     host, schedule = ("host_s", "overhead_s", "offload_s"), ("bubble_s", "straggler_s")
@@ -412,7 +412,7 @@ def host_points(step: Step) -> list[Point]:
     return rows
 
 
-def one_lead(row: Point, ridge: float) -> str:
+def _one_lead(row: Point, ridge: float) -> str:
     """Return the verdict on one operation in one sentence."""
     words, intensity = BOUND_WORDS[row["bound"]], row["intensity_flop_per_byte"]
     if intensity is None:
@@ -421,7 +421,7 @@ def one_lead(row: Point, ridge: float) -> str:
     return f"Bound by {words}: {intensity:,.0f} FLOP per byte, {side} the ridge of {ridge:,.0f}."
 
 
-def step_lead(rows: Sequence[Point]) -> str:
+def _step_lead(rows: Sequence[Point]) -> str:
     """Return the verdict on a step in one sentence."""
     shares: dict[Bound, float] = {}
     for row in rows:

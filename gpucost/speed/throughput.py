@@ -153,13 +153,13 @@ class Timings(Struct, frozen=True):
 def columns_answer(catalog: Catalog, question: Wanted) -> tuple[Layouts, Timings]:
     """Answer a column of questions: arrays, with a reason code where a layout cannot exist."""
     layouts = explicit_layouts(catalog, question)
-    return layouts, time_layouts(layouts, training_calibration(catalog))
+    return layouts, _time_layouts(layouts, training_calibration(catalog))
 
 
-def time_layouts(layouts: Layouts, calibration: Calibration) -> Timings:
+def _time_layouts(layouts: Layouts, calibration: Calibration) -> Timings:
     """Time explicit layouts in chunks."""
     shape, hardware = transformer.stack(layouts.architectures), layouts.hardware
-    parts = [time_chunk(layouts, calibration, shape, hardware, rows) for rows in layouts.layout.chunks(CHUNK)]
+    parts = [_time_chunk(layouts, calibration, shape, hardware, rows) for rows in layouts.layout.chunks(CHUNK)]
     return Timings(
         reason=np.concatenate([part.reason for part in parts]),
         step=Step.concatenate([part.step for part in parts]),
@@ -168,7 +168,7 @@ def time_layouts(layouts: Layouts, calibration: Calibration) -> Timings:
     )
 
 
-def time_chunk(
+def _time_chunk(
     layouts: Layouts, calibration: Calibration, shape: transformer.Shape, hardware: HardwareColumns, rows: slice
 ) -> Timings:
     """Time one chunk of layouts."""
@@ -179,7 +179,7 @@ def time_chunk(
     with np.errstate(all="ignore"):
         case = make_case(layouts, calibration, shape_of_rows, chip, layout, sequence)
         step = step_of(layouts, calibration, case)
-        low, high = interval_of(layouts, calibration, case, step)
+        low, high = _interval_of(layouts, calibration, case, step)
     legal = reason == grid.OK
     columns = {name: np.where(legal, getattr(step, name), np.nan) for name in step.names()}
     return Timings(reason, Step(**columns), np.where(legal, low, np.nan), np.where(legal, high, np.nan))
@@ -197,7 +197,7 @@ def alike_of(layouts: Layouts, calibration: Calibration, case: TrainingCase) -> 
     return Alike(case.shape, case.hardware, case.layout, case.recipe, layouts.software(calibration))
 
 
-def interval_of(layouts: Layouts, calibration: Calibration, case: TrainingCase, step: Step) -> tuple[Floats, Floats]:
+def _interval_of(layouts: Layouts, calibration: Calibration, case: TrainingCase, step: Step) -> tuple[Floats, Floats]:
     """Return the 80 % range of the speed of stated layouts."""
     alike = alike_of(layouts, calibration, case)
     traits = cal.traits(alike, step, stated_layout=True)
@@ -206,12 +206,12 @@ def interval_of(layouts: Layouts, calibration: Calibration, case: TrainingCase, 
     if layouts.wanted.flash is None:
         low = cal.unsaid_attention_low(layouts.software(calibration), case, step, low, closer)
     if layouts.wanted.dispatcher is None:
-        year = years_of(layouts, case.hardware)
+        year = _years_of(layouts, case.hardware)
         high = cal.unsaid_dispatcher_high(case, year, step.tokens_per_s_per_gpu, high, closer)
     return low, high
 
 
-def years_of(layouts: Layouts, hardware: HardwareColumns) -> Floats:
+def _years_of(layouts: Layouts, hardware: HardwareColumns) -> Floats:
     """Return the age of the software on each chip."""
     year = layouts.wanted.software_year
     return search.usual_year(hardware, layouts.latest_year) if year is None else np.full(len(hardware), year)
@@ -242,7 +242,7 @@ def make_case(
         recipe,
         calibration.values,
         software=np.broadcast_to(layouts.software(calibration), (count,)),
-        software_year=years_of(layouts, hardware),
+        software_year=_years_of(layouts, hardware),
         dispatcher=dispatcher_code(wanted.dispatcher),
     )
 
@@ -250,7 +250,7 @@ def make_case(
 # Names and defaults --------------------------------------------------------------------------------------------------
 
 
-def array_of(value: Any, name: str) -> NDArray[np.float64]:
+def _array_of(value: Any, name: str) -> NDArray[np.float64]:
     """Return numbers as an array, or say which argument is none."""
     try:
         column = np.atleast_1d(numbers(value))
@@ -274,7 +274,7 @@ def texts(value: Names, count: int) -> list[str]:
 def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
     """Turn a question into layouts: names resolved once each, numbers broadcast to one length."""
     numbers = {name: getattr(wanted, name) for name in ("gpus", *DEGREES, "global_batch", "sequence")}
-    numbers_given = {name: array_of(value, name) for name, value in numbers.items() if value is not None}
+    numbers_given = {name: _array_of(value, name) for name, value in numbers.items() if value is not None}
     name_columns = [
         wanted.model,
         wanted.gpu,
@@ -307,7 +307,7 @@ def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
     latest = search.latest_year(catalog.as_of)
     if wanted.flash is None and wanted.software_year is None and latest < FUSED_YEAR:
         wanted = replace(wanted, flash=False)
-    layout = complete_layout(wanted, numbers_given, count, first, float(sequence[0]), precision)
+    layout = _complete_layout(wanted, numbers_given, count, first, float(sequence[0]), precision)
     return Layouts(
         list(names.values()),
         list(keys.values()),
@@ -326,7 +326,7 @@ def positions(names: Sequence[str], index: Mapping[str, Any]) -> Integers:
     return np.fromiter((number_of[word] for word in names), dtype=np.int64, count=len(names))
 
 
-def complete_layout(
+def _complete_layout(
     wanted: Wanted,
     numbers: Mapping[str, Floats],
     count: int,
@@ -375,17 +375,17 @@ def codes(names_of_rows: Sequence[str], names: Sequence[str], label: str) -> Int
 
 # --- Answers about one layout or the fastest one, as payloads: what `gpucost throughput` shows.
 
-MOST_ALTERNATIVES = 20  # layouts behind the best in an answer
+_MOST_ALTERNATIVES = 20  # layouts behind the best in an answer
 
 
 def single(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer one question: the layout given, else the fastest found, with the step by part and what bounds each."""
-    timed = explicit_answer(catalog, wanted) if wanted.explicit else searched_answer(catalog, wanted)
+    timed = _explicit_answer(catalog, wanted) if wanted.explicit else _searched_answer(catalog, wanted)
     if (own_speed := wanted.own_speed) is not None:
         timed = with_own(timed, own_speed, catalog.accelerator(timed["gpu"]))
     if wanted.data_flow != DataFlow():
-        return with_data(timed, wanted, catalog.architecture(texts(wanted.model, 1)[0]))
-    return timed if own_speed is not None else with_unsaid(timed, wanted, catalog)
+        return _with_data(timed, wanted, catalog.architecture(texts(wanted.model, 1)[0]))
+    return timed if own_speed is not None else _with_unsaid(timed, wanted, catalog)
 
 
 def stated_layout(timed: shape.Timed) -> dict[str, Any]:
@@ -393,18 +393,18 @@ def stated_layout(timed: shape.Timed) -> dict[str, Any]:
     return {name: value for name, value in timed["layout"].items() if name in Wanted.__struct_fields__}
 
 
-def with_unsaid(timed: shape.Timed, wanted: Wanted, catalog: Catalog) -> shape.Timed:
+def _with_unsaid(timed: shape.Timed, wanted: Wanted, catalog: Catalog) -> shape.Timed:
     """Return a timed layout that says what would narrow its range most."""
     calibration, unsaid = training_calibration(catalog), []
     point = timed["tokens_per_s_per_gpu"]
     low, high = timed["tokens_per_s_per_gpu_low"], timed["tokens_per_s_per_gpu_high"]
     fused, plain = low, high
     if wanted.flash is None:
-        said = explicit_answer(catalog, replace(wanted, **stated_layout(timed), flash=True))
+        said = _explicit_answer(catalog, replace(wanted, **stated_layout(timed), flash=True))
         fused = said["tokens_per_s_per_gpu_low"]
         unsaid.append(Unsaid(*ATTENTION, fused, high))
     if wanted.dispatcher is None and catalog.architecture(texts(wanted.model, 1)[0]).experts:
-        said = explicit_answer(catalog, replace(wanted, **stated_layout(timed), dispatcher="alltoall"))
+        said = _explicit_answer(catalog, replace(wanted, **stated_layout(timed), dispatcher="alltoall"))
         plain = said["tokens_per_s_per_gpu_high"]
         unsaid.append(Unsaid(*DISPATCHER, low, plain))
     if class_of(wanted.software, calibration.stacks) == TYPICAL:
@@ -413,7 +413,7 @@ def with_unsaid(timed: shape.Timed, wanted: Wanted, catalog: Catalog) -> shape.T
     return {**timed, "lead": f"{timed['lead']} {sentence}".strip()}
 
 
-def with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) -> shape.Timed:
+def _with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) -> shape.Timed:
     """Return a timed layout that is fed by a loader: it waits for what comes later than a step ends."""
     loading = make_loading(wanted.data_flow, int(timed["sequence_tokens"]), token_bytes(architecture))
     assert loading is not None
@@ -480,7 +480,7 @@ def case_of(layouts: Layouts, calibration: Calibration) -> TrainingCase:
     return make_case(layouts, calibration, stacked, layouts.hardware, layouts.layout, layouts.sequence_tokens)
 
 
-def explicit_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
+def _explicit_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer for the layout as given, or raise with the reason why it cannot exist."""
     layouts, calibration = explicit_layouts(catalog, wanted), training_calibration(catalog)
     case = case_of(layouts, calibration)
@@ -510,7 +510,7 @@ def workload_of(layouts: Layouts) -> Workload:
     )
 
 
-def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
+def _searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer with the fastest layout in common use, and the candidates behind it."""
     layouts, calibration = explicit_layouts(catalog, wanted), training_calibration(catalog)
     workload = workload_of(layouts)
@@ -518,8 +518,8 @@ def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     candidates, keys = timed_layouts(workload, job, layouts.keys, layouts.layout.gpus)
     reason = int(search.reduce_best(candidates, job, keys).reason[0])
     if reason != search.FITS:
-        raise NothingFitsError(no_layout(reason, layouts, job.global_batch))
-    shown_layouts = candidates.take(np.argsort(-candidates.tokens_per_s_per_gpu, kind="stable")[:MOST_ALTERNATIVES])
+        raise NothingFitsError(_no_layout(reason, layouts, job.global_batch))
+    shown_layouts = candidates.take(np.argsort(-candidates.tokens_per_s_per_gpu, kind="stable")[:_MOST_ALTERNATIVES])
     chips = keys.hardware.take(keys.pair[shown_layouts.key])
     steps, memory = search.steps_of(shown_layouts, keys), memory_gb(job, shown_layouts.layout)
     steps = corrected(
@@ -537,7 +537,7 @@ def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     return answer
 
 
-def no_layout(reason: int, layouts: Layouts, batch: int) -> str:
+def _no_layout(reason: int, layouts: Layouts, batch: int) -> str:
     """Say why a search found nothing, and what to try."""
     architecture, accelerator = layouts.architectures[0], layouts.keys[0].accelerator
     gpus, precision = int(layouts.layout.gpus[0]), PRECISIONS[int(layouts.layout.precision[0])]
@@ -556,7 +556,7 @@ def no_layout(reason: int, layouts: Layouts, batch: int) -> str:
 def candidate(layout: LayoutColumns, step: Step, memory: Floats, row: int) -> shape.RankedLayout:
     """Return one candidate as a flat row."""
     return {
-        **layout_row(layout.layout(row)),
+        **_layout_row(layout.layout(row)),
         "step_s": float(step.total_s[row]),
         "tokens_per_s_per_gpu": float(step.tokens_per_s_per_gpu[row]),
         "mfu_fraction": float(step.mfu_fraction[row]),
@@ -564,12 +564,12 @@ def candidate(layout: LayoutColumns, step: Step, memory: Floats, row: int) -> sh
     }
 
 
-def layout_row(layout: Layout) -> LayoutRow:
+def _layout_row(layout: Layout) -> LayoutRow:
     """Return a layout as a mapping."""
     return cast(LayoutRow, asdict(layout))
 
 
-def part_rows(case: TrainingCase, step: Step) -> list[shape.StepPart]:
+def _part_rows(case: TrainingCase, step: Step) -> list[shape.StepPart]:
     """Return the parts of one step: seconds, share, and what bounds each."""
     bounds = roofline.part_bounds(case, step)
     total = float(step.total_s[0])
@@ -584,7 +584,7 @@ def part_rows(case: TrainingCase, step: Step) -> list[shape.StepPart]:
     ]
 
 
-def memory_of(case: TrainingCase, software: str) -> shape.Memory:
+def _memory_of(case: TrainingCase, software: str) -> shape.Memory:
     """Return the peak memory of one case against what the accelerator can use."""
     kept = from_training(case.recipe, software)
     need = float(training_memory(case.shape, case.layout, kept).total_bytes[0])
@@ -595,7 +595,7 @@ def memory_of(case: TrainingCase, software: str) -> shape.Memory:
 def described(layouts: Layouts, case: TrainingCase, calibration: Calibration) -> shape.Timed:
     """Describe one timed case: speed with its range, MFU and HFU, the parts of the step and their bounds."""
     step = step_of(layouts, calibration, case)
-    low, high = interval_of(layouts, calibration, case, step)
+    low, high = _interval_of(layouts, calibration, case, step)
     architecture, key = layouts.architectures[0], layouts.keys[0]
     sequence, layout = case.recipe.sequence_tokens, case.layout
     hardware_flop = float(transformer.hardware_flop(case.shape, sequence, layout.recompute, layout.flash)[0])
@@ -605,7 +605,7 @@ def described(layouts: Layouts, case: TrainingCase, calibration: Calibration) ->
         "model": architecture.name,
         "gpu": key.accelerator.id,
         "system": key.system.id,
-        "layout": layout_row(layout.layout(0)),
+        "layout": _layout_row(layout.layout(0)),
         "sequence_tokens": float(sequence[0]),
         "software": layouts.wanted.software,
         "tokens_per_s_per_gpu": speed,
@@ -621,8 +621,8 @@ def described(layouts: Layouts, case: TrainingCase, calibration: Calibration) ->
             transformer.model_flop(case.shape, sequence, frozen=case.recipe.method >= LORA)[0]
         ),
         "hardware_flop_per_token_flop": hardware_flop,
-        **memory_of(case, class_of(layouts.wanted.software, calibration.stacks)),  # type: ignore[typeddict-item] # holds nothing more than its type says
-        "parts": part_rows(case, step),
+        **_memory_of(case, class_of(layouts.wanted.software, calibration.stacks)),  # type: ignore[typeddict-item] # holds nothing more than its type says
+        "parts": _part_rows(case, step),
     }
     answer["lead"] = lead(answer, "the given layout")
     return answer
