@@ -208,13 +208,24 @@ def export_of(columns: frozenset[str]) -> Export | None:
     """Return the form that a file's columns are of, by their names in small letters; None for FOCUS and all else."""
     if "chargecategory" in columns and "billedcost" in columns:
         return None
+    # a nested column stands in a file by its outer name alone, or by both
     outer = columns | {name.partition(".")[0] for name in columns}
     return next((export for export in EXPORTS if any(signs <= outer for signs in export.signs)), None)
 
 
 def as_focus(export: Export, types: Types, source: str) -> tuple[dict[str, tuple[str, str]], str]:
     """Return the columns that a file has as FOCUS, and the SQL that reads it so."""
-    texts = {**export.columns, **_tags_by_column(types)} if export is _AWS else export.columns
+    texts = dict(export.columns)
+    if export is _AWS:
+        # its older report has a column for each tag: `resourceTags/user:team`, in Parquet with underscores
+        tags = {
+            name[len(prefix) :]: f"nullif(CAST({named(name)} AS VARCHAR), '')"
+            for prefix in ("resourcetags/", "resource_tags_")
+            for low, (name, _) in types.items()
+            if low.startswith(prefix)
+        }
+        if tags:
+            texts["Tags"] = f"json_object({', '.join(f'{quoted(key)}, {cell}' for key, cell in tags.items())})"
     columns = ", ".join(
         f"CAST({_COLUMN.sub(lambda column: _cell(column[1], types), text)} AS VARCHAR) AS {named(name)}"
         for name, text in texts.items()
@@ -222,25 +233,16 @@ def as_focus(export: Export, types: Types, source: str) -> tuple[dict[str, tuple
     return {name.lower(): (name, "VARCHAR") for name in export.columns}, f"(SELECT {columns} FROM {source})"
 
 
-def _tags_by_column(types: Types) -> dict[str, str]:
-    """Return the tags of AWS's older report, a column each (`resourceTags/user:team`, in Parquet with underscores)."""
-    cells = {
-        name[len(prefix) :]: f"nullif(CAST({named(name)} AS VARCHAR), '')"
-        for prefix in ("resourcetags/", "resource_tags_")
-        for low, (name, _) in types.items()
-        if low.startswith(prefix)
-    }
-    return (
-        {"Tags": f"json_object({', '.join(f'{quoted(key)}, {cell}' for key, cell in cells.items())})"} if cells else {}
-    )
-
-
 def _cell(group: str, types: Types) -> str:
     """Return the SQL of the first of some columns that a file has, as text; a dot goes into a nested one."""
     for name in group.split("|"):
         if name in types:
             column, kind = types[name]
-            text = named(column) if kind == "VARCHAR" else f"CAST({_plain(named(column), kind)} AS VARCHAR)"
+            text = named(column)
+            if kind.startswith(("STRUCT", "MAP")) or kind.endswith("[]"):
+                text = f"to_json({text})"
+            if kind != "VARCHAR":
+                text = f"CAST({text} AS VARCHAR)"
             return f"nullif({text}, '')"
         outer, _, inner = name.partition(".")
         if inner and outer in types:
@@ -248,8 +250,3 @@ def _cell(group: str, types: Types) -> str:
             value = f"TRY_CAST({named(column)} AS JSON)" if kind == "VARCHAR" else f"to_json({named(column)})"
             return f"nullif(json_extract_string({value}, {quoted('$.' + inner)}), '')"
     return "CAST(NULL AS VARCHAR)"
-
-
-def _plain(column: str, kind: str) -> str:
-    """Return a nested value as JSON, anything else as it is."""
-    return f"to_json({column})" if kind.startswith(("STRUCT", "MAP")) or kind.endswith("[]") else column

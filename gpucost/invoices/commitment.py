@@ -49,7 +49,7 @@ NEEDS = {
 NUMBERS = ("gpus", "usd_per_gpu_hour", "usd_per_hour", "usd", "usd_per_month", "fraction")
 COLUMNS = ("name", "kind", "start", "end", *NUMBERS)
 TIMES, AMOUNTS = ("time", "hour", "day", "date", "on"), ("gpus", "gpu_hours")
-_LOWEST, _HIGHEST = 1e-9, 1e12
+_LOWEST, _HIGHEST = 1e-9, 1e12  # of any figure: beyond them stands a slip of the unit
 
 
 class OpenTerms(NamedTuple):
@@ -73,9 +73,31 @@ def read_agreements(path: str | None, facts: OpenTerms | None = None) -> tuple[l
     if unknown := [name for name in header if name not in COLUMNS]:
         raise DataError(f"is not a column of agreements: {', '.join(COLUMNS)}", file=path, row=1, column=unknown[0])
     typed.refuse_incomplete(path, header, rows, COLUMNS[:4])
-    agreements = [_agreement(path, number, row) for number, row in rows]
-    names = [agreement.name for agreement in agreements]
-    if twice := repeated(names):
+    agreements: list[Agreement] = []
+    for number, row in rows:
+        kind = row.get("kind", "")
+        if kind not in NEEDS:
+            raise DataError(f"{shown(kind)} is not one of {', '.join(NEEDS)}", file=path, row=number, column="kind")
+        # A figure that a kind does not know would be ignored without a word: it is refused.
+        allowed = ("name", "kind", "start", "end", *NEEDS[kind], *(("usd_per_month",) if kind == "credit" else ()))
+        if wrong := next((name for name in row if name not in allowed), None):
+            raise DataError(
+                f"a {kind} has no {wrong}; it has {', '.join(allowed)}", file=path, row=number, column=wrong
+            )
+        if lacking := next((name for name in ("name", "start", "end", *NEEDS[kind]) if name not in row), None):
+            raise DataError("is missing", file=path, row=number, column=lacking)
+        days = []
+        for column in ("start", "end"):
+            try:
+                days.append(datetime.combine(date.fromisoformat(row[column]), time()))
+            except ValueError:
+                reason = f"{shown(row[column])} is not a day such as 2026-11-01"
+                raise DataError(reason, file=path, row=number, column=column) from None
+        if days[1] <= days[0]:
+            raise DataError("ends before it starts", file=path, row=number, column="end")
+        figures = {name: _number(path, number, name, cell) for name, cell in row.items() if name in NUMBERS}
+        agreements.append(Agreement(row["name"], kind, days[0], days[1], **figures))
+    if twice := repeated([agreement.name for agreement in agreements]):
         raise DataError(f"names {shown(twice[0])} twice", file=path)
     return agreements, []
 
@@ -99,20 +121,21 @@ def _focus_agreements(
     """
     typed.refuse_incomplete(path, header, rows, (_FOCUS_SIGN, *_FOCUS.values()))
     agreements: list[Agreement] = []
-    alone: list[str] = []
+    without_gpus: list[str] = []
     others: list[str] = []
     for number, row in rows:
-        name, text = (
-            row[_FOCUS_SIGN],
-            f"{row.get('ContractCommitmentType', '')} {row.get('ContractCommitmentDescription', '')}",
+        name = row[_FOCUS_SIGN]
+        text = f"{row.get('ContractCommitmentType', '')} {row.get('ContractCommitmentDescription', '')}"
+        start, end = (
+            _moment(path, number, column, row.get(column, "")).utc
+            for column in (_FOCUS["PeriodStart"], _FOCUS["PeriodEnd"])
         )
-        start, end = (_focus_time(path, number, _FOCUS[key], row) for key in ("PeriodStart", "PeriodEnd"))
         if end <= start:
             raise DataError("ends before it starts", file=path, row=number, column=_FOCUS["PeriodEnd"])
         code = row.get("BillingCurrency") or "USD"
         rate = 1.0 if code == "USD" or facts is None else facts.usd_per_unit(code)
         usd = _number(path, number, _FOCUS["Cost"], row.get(_FOCUS["Cost"], "")) * rate
-        hours = (end - start).total_seconds() / SECONDS_PER_HOUR
+        hours = (end - start).total_seconds() / SECONDS_PER_HOUR  # cost and quantity are those of the whole period
         category = row.get(_FOCUS["Category"], "").lower()
         if _OTHER.search(text):
             others.append(name)
@@ -132,7 +155,7 @@ def _focus_agreements(
             quantity = _number(path, number, column, row.get(column, ""))
             per_instance = facts.gpus_of(text) if facts else 0
             if not per_instance:
-                alone.append(name)
+                without_gpus.append(name)
             gpus = quantity / hours * (per_instance or 1)
             agreements.append(
                 Agreement(name, "reservation", start, end, gpus=gpus, usd_per_gpu_hour=usd / (gpus * hours))
@@ -143,49 +166,14 @@ def _focus_agreements(
     if twice := repeated(agreement.name for agreement in agreements):
         raise DataError(f"names {shown(twice[0])} twice", file=path)
     notes = []
-    if alone:
+    if without_gpus:
         notes.append(
-            f"{len(alone):,} commitments in hours name no instance type of the catalog, such as {alone[0]}: each hour"
-            " is taken as that of one GPU."
+            f"{len(without_gpus):,} commitments in hours name no instance type of the catalog, such as"
+            f" {without_gpus[0]}: each hour is taken as that of one GPU."
         )
     if others:
         notes.append(f"left out, as their text says that they are for something else: {', '.join(others)}.")
     return agreements, notes
-
-
-def _focus_time(path: str, number: int, column: str, row: Mapping[str, str]) -> datetime:
-    return _moment(path, number, column, row.get(column, "")).utc
-
-
-def _agreement(path: str, number: int, row: Mapping[str, str]) -> Agreement:
-    kind = row.get("kind", "")
-    if kind not in NEEDS:
-        raise DataError(f"{shown(kind)} is not one of {', '.join(NEEDS)}", file=path, row=number, column="kind")
-    allowed = ("name", "kind", "start", "end", *NEEDS[kind], *(("usd_per_month",) if kind == "credit" else ()))
-    if wrong := next((name for name in row if name not in allowed), None):
-        raise DataError(f"a {kind} has no {wrong}; it has {', '.join(allowed)}", file=path, row=number, column=wrong)
-    if lacking := next((name for name in ("name", "start", "end", *NEEDS[kind]) if name not in row), None):
-        raise DataError("is missing", file=path, row=number, column=lacking)
-    start, end = (_day(path, number, name, row[name]) for name in ("start", "end"))
-    if end <= start:
-        raise DataError("ends before it starts", file=path, row=number, column="end")
-    return Agreement(
-        row["name"],
-        kind,
-        start,
-        end,
-        **{name: _number(path, number, name, cell) for name, cell in row.items() if name in NUMBERS},
-    )
-
-
-def _day(path: str, number: int, column: str, text: str) -> datetime:
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        raise DataError(
-            f"{shown(text)} is not a day such as 2026-11-01", file=path, row=number, column=column
-        ) from None
-    return datetime(day.year, day.month, day.day)
 
 
 def _number(path: str, number: int, column: str, text: str) -> float:
@@ -218,16 +206,33 @@ def usage_of(source: str | Sequence[float], today: date) -> tuple[Usage, list[st
 
 def _read_usage(path: str) -> tuple[Usage, list[str]]:
     header, rows = read_table(path)
-    times, amount = (_only(path, header, names) for names in (TIMES, AMOUNTS))
+    columns = []
+    for names in (TIMES, AMOUNTS):
+        named = [name for name in names if name in header]
+        if len(named) > 1:
+            reason = f"has the columns {named[0]} and {named[1]}, which may differ. Keep one."
+            raise DataError(reason, file=path, row=1)
+        columns.append(named[0] if named else "")
+    times, amount = columns
     if not times or not amount or not rows:
         hint = in_small(header, () if times and amount else TIMES + AMOUNTS)
         needed = f"needs a column of {', '.join(TIMES)}, one of {' or '.join(AMOUNTS)}, and rows{hint}"
         raise DataError(needed, file=path, row=1)
+
+    # Times are days where they are written so, or where all of them are midnights; days among hours are refused.
     moments = [_moment(path, number, times, row.get(times, "")) for number, row in rows]
-    daily = _are_days(path, times, [number for number, _ in rows], moments)
+    bare_days = [number for (number, _), moment in zip(rows, moments, strict=True) if moment.bare]
+    daily = False
+    if all(moment.local.time() == time.min for moment in moments):
+        daily = bool(bare_days) or len(moments) > 1 or times in ("day", "date")
+    elif bare_days:
+        reason = "is a day among hours: write every row as a day or every row as an hour"
+        raise DataError(reason, file=path, row=bare_days[0], column=times)
+
     gpus_by_time: dict[datetime, float] = {}
     exact: dict[datetime, datetime] = {}
     for (number, row), moment in zip(rows, moments, strict=True):
+        # days are those of the writer's calendar; hours of several zones meet in UTC
         at = moment.local if daily else moment.utc.replace(minute=0, second=0, microsecond=0)
         if exact.setdefault(at, moment.utc) != moment.utc and not daily:
             of_hour = "mean of its GPUs" if amount == "gpus" else "sum of its GPU-hours"
@@ -235,28 +240,25 @@ def _read_usage(path: str) -> tuple[Usage, list[str]]:
             raise DataError(reason, file=path, row=number, column=times)
         if at in gpus_by_time:
             raise DataError("appears twice: add up the rows of the same time", file=path, row=number, column=times)
-        gpus_by_time[at] = _amount(path, number, amount, row.get(amount, ""))
+        text = row.get(amount, "")
+        try:
+            value = as_number(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= _HIGHEST:
+            reason = f"{shown(text)} is not a number from 0 to {_HIGHEST:,.0f}"
+            raise DataError(reason, file=path, row=number, column=amount)
+        gpus_by_time[at] = value
     hours = HOURS_PER_DAY if daily else 1.0
     starts = np.array(sorted(gpus_by_time), dtype="datetime64[s]")
     gpus = np.array([gpus_by_time[at] for at in sorted(gpus_by_time)]) / (hours if amount == "gpu_hours" else 1.0)
     if gpus.max() <= 0:
         raise DataError("is zero in every row: nothing to commit for", file=path, column=amount)
+    # A time without a row is no time without use: it counts neither way.
     spanned = round((starts[-1] - starts[0]) / np.timedelta64(int(hours), "h")) + 1
-    unit = "days" if daily else "hours"
-    notes = (
-        [f"{spanned - len(gpus_by_time):,} of {spanned:,} {unit} are missing: left out."]
-        if spanned > len(gpus_by_time)
-        else []
-    )
+    missing, unit = spanned - len(gpus_by_time), "days" if daily else "hours"
+    notes = [f"{missing:,} of {spanned:,} {unit} are missing: left out."] if missing > 0 else []
     return Usage(starts, hours, gpus), notes
-
-
-def _only(path: str, header: Sequence[str], names: Sequence[str]) -> str:
-    """Return the column of a header that bears one of the names, empty where none does; two are refused."""
-    columns = [name for name in names if name in header]
-    if len(columns) > 1:
-        raise DataError(f"has the columns {columns[0]} and {columns[1]}, which may differ. Keep one.", file=path, row=1)
-    return columns[0] if columns else ""
 
 
 class _Moment(NamedTuple):
@@ -274,29 +276,6 @@ def _moment(path: str, number: int, column: str, text: str) -> _Moment:
     except (ValueError, OverflowError):
         raise DataError(f"{shown(text)} is not a day or hour", file=path, row=number, column=column) from None
     return _Moment(at.replace(tzinfo=None), zoned.replace(tzinfo=None), len(text) <= len("2026-01-01"))
-
-
-def _are_days(path: str, column: str, lines: Sequence[int], moments: Sequence[_Moment]) -> bool:
-    """Return whether times are days: written so, or all of them midnights; days among hours are refused."""
-    days = [number for number, moment in zip(lines, moments, strict=True) if moment.bare]
-    if all(moment.local.time() == time.min for moment in moments):
-        return bool(days) or len(moments) > 1 or column in ("day", "date")
-    if days:
-        reason = "is a day among hours: write every row as a day or every row as an hour"
-        raise DataError(reason, file=path, row=days[0], column=column)
-    return False
-
-
-def _amount(path: str, number: int, column: str, text: str) -> float:
-    try:
-        value = as_number(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= _HIGHEST:
-        raise DataError(
-            f"{shown(text)} is not a number from 0 to {_HIGHEST:,.0f}", file=path, row=number, column=column
-        )
-    return value
 
 
 # --- The answer: how much to commit for a demand, its regret, what the agreements make of it, and when they end.
@@ -318,19 +297,22 @@ class CommitTerms(NamedTuple):
 
 
 def committed(
-    frame: Frame, usage: Usage, notes: list[str], held: Sequence[Agreement], terms: CommitTerms
+    frame: Frame, usage: Usage, notes: list[str], agreements: Sequence[Agreement], terms: CommitTerms
 ) -> Commitment:
     """Return the advice for a history of use."""
     today, listed = datetime.fromisoformat(frame["as_of"]), terms.price
     active = [
         agreement
-        for agreement in of_kind(held, "reservation", "savings_plan")
+        for agreement in of_kind(agreements, "reservation", "savings_plan")
         if agreement.start <= today < agreement.end
     ]
-    terms, price = _stacked_prices(today, held, terms)
+    terms, price = _stacked_prices(today, agreements, terms)
     ratio = max(1 - terms.committed_price / price, 0.0)
     has = sum(agreement.covered_gpus for agreement in active)
-    alone, buy = (advised(usage.gpus, price, terms.committed_price, terms.step_gpus, held) for held in (0.0, has))
+    alone, buy = (
+        advised(usage.gpus, price, terms.committed_price, terms.step_gpus, committed_gpus)
+        for committed_gpus in (0.0, has)
+    )
     best = has + buy if buy else min(alone, has)
     low, high = quantile(usage.gpus, 0.1), quantile(usage.gpus, 0.9)
     marks = {
@@ -342,18 +324,57 @@ def committed(
         "peak": float(usage.gpus.max()),
         "held": has,
     }
-    levels = [_level(name, gpus, usage, price, terms.committed_price, low, high) for name, gpus in marks.items()]
+    levels: list[CommitLevel] = []
+    for name, gpus in marks.items():
+        cost_level = level(usage.gpus, gpus, price, terms.committed_price)
+        # regret: had the demand stayed at its 10 % or its 90 % level
+        low_usd, high_usd = (regret(gpus, demand, price, terms.committed_price) for demand in (low, high))
+        levels.append(
+            {
+                "level": name,
+                "gpus": gpus,
+                "usd_per_month": cost_level.usd_per_hour * HOURS_PER_MONTH,
+                "covered_fraction": cost_level.covered_fraction,
+                "unused_fraction": cost_level.unused_fraction,
+                "regret_low_usd_per_month": low_usd * HOURS_PER_MONTH,
+                "regret_high_usd_per_month": high_usd * HOURS_PER_MONTH,
+            }
+        )
     costs = {row["level"]: row for row in levels}
     rungs = _rungs(today, buy, alone, active, terms)
     saving = costs["nothing"]["usd_per_month"] - costs["advised"]["usd_per_month"]
-    headline = _headline(best, buy, has, ratio, saving, terms)
+
+    if best:
+        beside = f", {_count(buy)} beside the {_count(has)} held" if has else ""
+        headline = (
+            f"Commit {_count(best)} GPUs for {terms.term_months} months{beside}: {saving:,.0f} USD a month less than on"
+            " demand alone."
+        )
+    else:
+        why = "the demand is too seldom there" if ratio else "it is no cheaper than on demand"
+        headline = f"Commit nothing for {terms.term_months} months: {why}."
+    pays = f"pays once it is used in {1 - ratio:.0%} of the hours" if ratio else "never pays"
+    reason = (
+        f"At {terms.committed_price:,.2f} against {price:,.2f} USD per GPU-hour a committed GPU {pays}."
+        f" Had the demand stayed at its 10 % (90 %) level, it would cost"
+        f" {costs['advised']['regret_low_usd_per_month']:,.0f}"
+        f" ({costs['advised']['regret_high_usd_per_month']:,.0f}) USD a month more than the"
+        " best amount for that. The next term is taken to be like the history."
+    )
+    warnings = list(notes)
+    hours = usage.gpus.size * usage.hours
+    if hours < HOURS_PER_MONTH:
+        warnings.append(f"The history covers {hours / 24:,.0f} days: less than a month says little.")
+    warnings += [
+        f"{agreement.name} ended on {agreement.end:%Y-%m-%d}." for agreement in agreements if agreement.end <= today
+    ]
     return {
         "kind": "commitment",
         **frame,
         "headline": headline,
-        "lead": f"{headline} {_reason(ratio, price, costs, terms)}",
+        "lead": f"{headline} {reason}",
         "usage": {
-            "hours": usage.gpus.size * usage.hours,
+            "hours": hours,
             "mean_gpus": float(usage.gpus.mean()),
             "p10_gpus": low,
             "p50_gpus": marks["half of hours"],
@@ -370,25 +391,25 @@ def committed(
         "levels": sorted(levels if has else levels[:-1], key=lambda row: row["gpus"]),
         "bill": [
             {"line": name, "cost_usd": cost}
-            for name, cost in stacked(usage, listed, held).items()
+            for name, cost in stacked(usage, listed, agreements).items()
             if cost or name in ("at list", "total")
         ],
         "rungs": rungs,
         "by_month": _by_month(today, rungs, terms.term_months),
         "prices": terms.prices,
-        "warnings": [*notes, *_warnings(usage, today, held)],
+        "warnings": warnings,
         "sources": terms.sources,
     }
 
 
-def _stacked_prices(today: datetime, held: Sequence[Agreement], terms: CommitTerms) -> tuple[CommitTerms, float]:
-    """Return what is wanted at the prices of today's agreements, and the price without a commitment.
+def _stacked_prices(today: datetime, agreements: Sequence[Agreement], terms: CommitTerms) -> tuple[CommitTerms, float]:
+    """Return the terms at the prices of today's agreements, and the price without a commitment.
 
     A contract's price replaces all; else the best private percentage comes off, also of what a commitment costs.
     """
 
     def now(kind: str) -> list[Agreement]:
-        return [agreement for agreement in of_kind(held, kind) if agreement.start <= today < agreement.end]
+        return [agreement for agreement in of_kind(agreements, kind) if agreement.start <= today < agreement.end]
 
     share = min((paid_fraction(agreement.fraction, None, terms.price) for agreement in now("private")), default=1.0)
     if share * terms.price < SMALLEST or share * terms.committed_price < SMALLEST:
@@ -397,23 +418,8 @@ def _stacked_prices(today: datetime, held: Sequence[Agreement], terms: CommitTer
     if share < 1:
         notes = [*notes, f"a private discount of {1 - share:.1%} comes off the price and off the committed one"]
     contract = next((agreement.usd_per_gpu_hour for agreement in now("contract")), None)
-    price = terms._replace(price=terms.price * share, committed_price=terms.committed_price * share, prices=notes)
-    return price, price.price if contract is None else contract
-
-
-def _level(
-    name: str, gpus: float, usage: Usage, price: float, committed_price: float, low: float, high: float
-) -> CommitLevel:
-    cost_level = level(usage.gpus, gpus, price, committed_price)
-    return {
-        "level": name,
-        "gpus": gpus,
-        "usd_per_month": cost_level.usd_per_hour * HOURS_PER_MONTH,
-        "covered_fraction": cost_level.covered_fraction,
-        "unused_fraction": cost_level.unused_fraction,
-        "regret_low_usd_per_month": regret(gpus, low, price, committed_price) * HOURS_PER_MONTH,
-        "regret_high_usd_per_month": regret(gpus, high, price, committed_price) * HOURS_PER_MONTH,
-    }
+    terms = terms._replace(price=terms.price * share, committed_price=terms.committed_price * share, prices=notes)
+    return terms, terms.price if contract is None else contract
 
 
 def _rungs(today: datetime, buy: float, alone: float, active: Sequence[Agreement], terms: CommitTerms) -> list[Rung]:
@@ -425,6 +431,7 @@ def _rungs(today: datetime, buy: float, alone: float, active: Sequence[Agreement
         _rung(agreement.name, True, agreement.covered_gpus, agreement.start, agreement.end, agreement.usd_per_gpu_hour)
         for agreement in active
     ]
+    # Whole units are spread over the purchases as evenly as they go.
     units = round(buy / terms.step_gpus)
     for number in range(terms.rungs):
         steps = units * (number + 1) // terms.rungs - units * number // terms.rungs
@@ -432,6 +439,8 @@ def _rungs(today: datetime, buy: float, alone: float, active: Sequence[Agreement
         if steps:
             end = months_after(start, terms.term_months)
             rungs.append(_rung(f"buy {number + 1}", False, steps * terms.step_gpus, start, end, terms.committed_price))
+    # What outlasts the term and what is bought now take their part of what one would commit; what ends in between is
+    # renewed in the order in which it ends, up to what is left.
     until = months_after(today, terms.term_months)
     room = alone - buy - sum(agreement.covered_gpus for agreement in active if agreement.end >= until)
     for agreement in active:
@@ -442,10 +451,10 @@ def _rungs(today: datetime, buy: float, alone: float, active: Sequence[Agreement
     return rungs
 
 
-def _rung(name: str, held: bool, gpus: float, start: datetime, end: datetime, price: float) -> Rung:
+def _rung(name: str, is_held: bool, gpus: float, start: datetime, end: datetime, price: float) -> Rung:
     return {
         "name": name,
-        "held": held,
+        "held": is_held,
         "gpus": gpus,
         "from_day": f"{start:%Y-%m-%d}",
         "until_day": f"{end:%Y-%m-%d}",
@@ -462,6 +471,7 @@ def _by_month(today: datetime, rungs: Sequence[Rung], term_months: int) -> list[
     months: list[CommittedMonth] = []
     month, until = today.replace(day=1), months_after(today, MOST_MONTHS)
     while f"{month:%Y-%m-%d}" <= last and month <= until:
+        # of the running month the first day is today; days as texts compare as the dates that they are
         day, after = (f"{max(month_start, today):%Y-%m-%d}" for month_start in (month, months_after(month, 1)))
         running = [rung for rung in rungs if rung["from_day"] <= day < rung["until_day"]]
         ending = [rung for rung in rungs if day <= rung["until_day"] < after]
@@ -478,38 +488,8 @@ def _by_month(today: datetime, rungs: Sequence[Rung], term_months: int) -> list[
     return months
 
 
-def _headline(best: float, buy: float, has: float, ratio: float, saving: float, terms: CommitTerms) -> str:
-    term = f"{terms.term_months} months"
-    if not best:
-        why = "it is no cheaper than on demand" if not ratio else "the demand is too seldom there"
-        return f"Commit nothing for {term}: {why}."
-    held_text = f", {_count(buy)} beside the {_count(has)} held" if has else ""
-    return f"Commit {_count(best)} GPUs for {term}{held_text}: {saving:,.0f} USD a month less than on demand alone."
-
-
 def _count(gpus: float) -> str:
     return f"{gpus:,.1f}".removesuffix(".0")
-
-
-def _reason(ratio: float, price: float, costs: dict[str, CommitLevel], terms: CommitTerms) -> str:
-    row = costs["advised"]
-    pays = f"pays once it is used in {1 - ratio:.0%} of the hours" if ratio else "never pays"
-    return (
-        f"At {terms.committed_price:,.2f} against {price:,.2f} USD per GPU-hour a committed GPU {pays}."
-        f" Had the demand stayed at its 10 % (90 %) level, it would cost"
-        f" {row['regret_low_usd_per_month']:,.0f} ({row['regret_high_usd_per_month']:,.0f}) USD a month more than the"
-        " best amount for that. The next term is taken to be like the history."
-    )
-
-
-def _warnings(usage: Usage, today: datetime, held: Sequence[Agreement]) -> list[str]:
-    warnings = []
-    if usage.gpus.size * usage.hours < HOURS_PER_MONTH:
-        warnings.append(
-            f"The history covers {usage.gpus.size * usage.hours / 24:,.0f} days: less than a month says little."
-        )
-    warnings += [f"{agreement.name} ended on {agreement.end:%Y-%m-%d}." for agreement in held if agreement.end <= today]
-    return warnings
 
 
 def refuse(terms: CommitTerms) -> None:

@@ -31,7 +31,7 @@ from gpucost.invoices.reconciliation import (
 
 Array = NDArray[np.float64]
 
-RECENT_DAYS, WEEK_DAYS = 28, 7
+RECENT_DAYS, WEEK_DAYS = 28, 7  # four whole weeks: use of weekends differs
 FAR, LEAST_SHARE, LEAST_USD = 3.0, 0.2, 1.0
 _TO_SIGMA = 1.4826  # a median of distances as a standard deviation
 MOST = 12  # remarks
@@ -68,7 +68,16 @@ def forecast(
     budget: Mapping[str, float],
 ) -> Forecast | None:
     """Return what the year will cost, from its use so far; None where nothing is left of it, or too little is known."""
-    used = _going_on(invoice)
+    # Use goes on, and what comes back with it: discounts, fees and unused commitments over more than a week.
+    times: dict[tuple[str, ...], list[Charges]] = {}
+    for charge in invoice:
+        if charge.category in ("Purchase", "Credit", "Adjustment"):
+            times.setdefault((charge.category, *charge.names), []).append(charge)
+    used = [charge for charge in invoice if charge.category == "Usage"]
+    for charges in times.values():
+        begin = datetime.combine(min(charge.day for charge in charges), time())
+        if max(charge.end for charge in charges) - begin > timedelta(days=WEEK_DAYS):
+            used += charges
     if not any(charge.category == "Usage" for charge in used):
         return None
     first, last = min(charge.day for charge in used), _last_day(window)
@@ -80,14 +89,15 @@ def forecast(
     recent = by_day[-RECENT_DAYS:]
     if left <= 0 or recent.size < WEEK_DAYS:
         return None
+    # whole weeks, counted back from the last day
     weeks = [recent[at : at + WEEK_DAYS].mean() for at in range(recent.size % WEEK_DAYS, recent.size, WEEK_DAYS)]
-    so_far, rest = float(by_day.sum()), float(recent.mean()) * left
+    so_far, to_come = float(by_day.sum()), float(recent.mean()) * left
     planned = None
     if plan:
         spread: Window = (datetime.combine(first, time()), datetime.combine(end, time()) + timedelta(days=1))
         inside = [charge for charge in within(plan, spread) if charge.category == "Usage"]
         planned = round(sum(charge.effective * budget[charge.money] for charge in inside), 2)
-    total = round(so_far + rest, 2)
+    total = round(so_far + to_come, 2)
     low, high = (round(so_far + left * float(week), 2) for week in (min(weeks), max(weeks)))
     sentence = (
         f"At the pace of the last {recent.size} days, {float(recent.mean()):,.2f} USD a day, use from {first} to {end}"
@@ -101,29 +111,13 @@ def forecast(
         "until_day": str(end),
         "days_left": left,
         "so_far_usd": round(so_far, 2),
-        "rest_usd": round(rest, 2),
+        "rest_usd": round(to_come, 2),
         "total_usd": total,
         "total_low_usd": low,
         "total_high_usd": high,
         "planned_usd": planned,
         "sentence": f"{sentence}.",
     }
-
-
-def _going_on(invoice: Sequence[Charges]) -> list[Charges]:
-    """Return use, and what comes back with it: discounts, fees and unused commitments over more than a week."""
-    times: dict[tuple[str, ...], list[Charges]] = {}
-    for charge in invoice:
-        if charge.category in ("Purchase", "Credit", "Adjustment"):
-            times.setdefault((charge.category, *charge.names), []).append(charge)
-    recurring = [
-        charge
-        for charges in times.values()
-        if max(one.end for one in charges) - datetime.combine(min(one.day for one in charges), time())
-        > timedelta(days=WEEK_DAYS)
-        for charge in charges
-    ]
-    return [*(charge for charge in invoice if charge.category == "Usage"), *recurring]
 
 
 def _last_day(window: Window) -> date:
@@ -136,6 +130,7 @@ def _by_day(charges: Iterable[Charges], first: date, last: date, rates: Mapping[
     quantity, cost = np.zeros(days), np.zeros(days)
     for charge in charges:
         begin = (charge.day - first).days
+        # in days; a charge of a moment counts on its day
         length = max((charge.end - datetime.combine(charge.day, time())) / timedelta(days=1), 1e-9)
         spanned = max(1, int(np.ceil(length - 1e-9)))
         for at in range(max(begin, 0), min(begin + spanned, days)):
@@ -166,19 +161,21 @@ def anomalies(
                 unplanned.setdefault(name_of(charge), []).append(charge)
             else:
                 sides.setdefault(key, ([], []))[number].append(charge)
-    found: list[Anomaly] = []
+    remarks: list[Anomaly] = []
     for key, (planned, charged) in sides.items():
-        found += _runs(book.products[key].name, _by_day(planned, first, last, budget), charged, first, last, paid)
+        remarks += _days_apart(
+            book.products[key].name, _by_day(planned, first, last, budget), charged, first, last, paid
+        )
     for name, charges in unplanned.items():
         cost = sum(charge.effective * paid[charge.money] for charge in charges)
         if abs(cost) > LEAST_USD:
             days = sorted(charge.day for charge in charges)
             sentence = f"{name} cost {cost:,.2f} USD from {days[0]} to {days[-1]} and is not in the plan."
-            found.append(_anomaly(name, days[0], days[-1], cost, 0.0, sentence))
-    return sorted(found, key=lambda row: (-abs(row["difference_usd"]), row["from_day"], row["product"]))[:MOST]
+            remarks.append(_anomaly(name, days[0], days[-1], cost, 0.0, sentence))
+    return sorted(remarks, key=lambda row: (-abs(row["difference_usd"]), row["from_day"], row["product"]))[:MOST]
 
 
-def _runs(
+def _days_apart(
     name: str,
     planned: tuple[Array, Array],
     charges: Sequence[Charges],
@@ -192,6 +189,7 @@ def _runs(
     gap = cost - plan
     sigma = _TO_SIGMA * float(np.median(np.abs(gap - np.median(gap))))
     far = np.abs(gap) > np.maximum(np.maximum(FAR * sigma, LEAST_SHARE * plan), LEAST_USD)
+    # Days in a row that are off to the same side are one remark.
     rows, at = [], 0
     while at < far.size:
         if not far[at]:
@@ -203,12 +201,12 @@ def _runs(
         span = slice(at, end + 1)
         days = first + timedelta(days=at), first + timedelta(days=end)
         sums = [float(series[span].sum()) for series in (cost, plan, has, had)]
-        rows.append(_anomaly(name, *days, sums[0], sums[1], _said(name, days, sums)))
+        rows.append(_anomaly(name, *days, sums[0], sums[1], _sentence(name, days, sums)))
         at = end + 1
     return rows
 
 
-def _said(name: str, days: tuple[date, date], sums: Sequence[float]) -> str:
+def _sentence(name: str, days: tuple[date, date], sums: Sequence[float]) -> str:
     """Say what a product cost on some days against its plan, and whether its quantity or its price is why."""
     cost, plan, has, had = sums
     when = f"on {days[0]}" if days[0] == days[1] else f"from {days[0]} to {days[1]}"
@@ -218,6 +216,7 @@ def _said(name: str, days: tuple[date, date], sums: Sequence[float]) -> str:
     text = f"{name} cost {cost:,.2f} USD {when}, {apart}"
     if had <= 0 or has <= 0 or plan <= 0:
         return f"{text}."
+    # quantity and price multiply: the larger logarithm is what moved the cost more
     more, dearer = has / had, (cost / has) / (plan / had)
     if abs(np.log(more)) >= abs(np.log(max(dearer, 1e-9))):
         return f"{text}: {has:,.5g} were used where {had:,.5g} were planned."

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _MOST_GROUPS = 250_000  # sums of a day and a product
-_LARGEST = 1e15
+_LARGEST = 1e15  # of an amount: beyond it cents are lost in double precision
 _TIMES = "1900-01-01", "9000-01-01"
 _CATEGORIES = ("Usage", "Purchase", "Tax", "Credit", "Adjustment")
 _ROWS_LOOKED_AT = 1_000_000  # for what makes a file unreadable
-_HEAD_BYTES = 65_536
+_HEAD_BYTES = 65_536  # of a JSON file, likewise
 _AGAIN = re.compile(r"(?<=.)_\d+$")  # how the engine calls a column whose name it has met
 _JSON = (".json", ".jsonl", ".ndjson")
 _FORMS = {
@@ -81,11 +81,40 @@ class Charges(NamedTuple):
 
 
 def read_charges(path: str, tag: str | None = None) -> list[Charges]:
-    """Return the sums of a file's charges; `tag` splits them by the value of a tag too."""
-    connection, source = connected(), _source(path)
+    """Return the sums of a file's charges; `tag` splits them by the value of a tag too. The first bad row is named."""
+    duckdb, connection, source = engine(), connected(), _source(path)
     if path.lower().endswith(".parquet"):
         refuse_long(connection, path, "limit_invoice_rows")
-    return _grouped(connection, source, path, tag)
+    try:
+        types, source = _described(connection, source, path)
+        if tag and "tags" not in types:
+            raise DataError(f"has no column Tags, so nothing carries the tag {tag}", file=path)
+        charges = f"SELECT {_columns(types, tag)} FROM {source}"
+        sums = """count(*), fsum(billed), fsum(effective), fsum(coalesce(listed, 0)), fsum(coalesce(contracted, 0)),
+            fsum(coalesce(quantity, 0)), max(coalesce(ended, began)), count_if(zoneless), count_if(fault IS NOT NULL)"""
+        keys = "CAST(began AS DATE), category, corrected, committed, status, currency, unit, gpus, negative, tag"
+        names = ", ".join(f"n{number}" for number in range(len(NAMES)))
+        query = f"SELECT {keys}, {names}, {sums} FROM ({charges}) GROUP BY ALL LIMIT {_MOST_GROUPS + 1}"
+        groups = connection.execute(query).fetchall()
+    except duckdb.Error as error:
+        raise _misread(path) or DataError(f"cannot be read: {said_first(error)}", file=path) from None
+    if not groups:
+        raise DataError("holds no charges", file=path)
+    if any(row[-1] for row in groups):
+        # Sums come in no order and name no row: the file is read once more, in its order, for the first bad one.
+        connection.execute("SET preserve_insertion_order = true")
+        numbered = f"SELECT row_number() OVER () AS n, fault FROM ({charges})"
+        first_bad = f"SELECT n, fault FROM ({numbered}) WHERE fault IS NOT NULL LIMIT 1"
+        row, fault = connection.execute(first_bad).fetchall()[0]
+        column, _, reason = fault.partition(" ")
+        cell = f"SELECT CAST({_cell(types, column)} AS VARCHAR) AS cell FROM {source} LIMIT 1 OFFSET {row - 1}"
+        text = connection.execute(cell).fetchall()[0][0]
+        content = "" if text is None else f": found {shown(text)}{_HELP.get(reason, '')}"
+        line = row + path.lower().removesuffix(".gz").endswith(".csv")  # a header stands before the rows
+        raise DataError(f"{reason}{content}", file=path, row=line, column=column)
+    if len(groups) > _MOST_GROUPS:
+        raise DataError(f"names more than {_MOST_GROUPS:,} different products and days: split it by month", file=path)
+    return [Charges._make([*row[:10], tuple(name or "" for name in row[10:16]), *row[16:-1]]) for row in groups]
 
 
 def charges_of(rows: Iterable[Mapping[str, Any]]) -> list[Charges]:
@@ -128,12 +157,17 @@ def connected() -> "DuckDBPyConnection":
 
 def write_rows(rows: Sequence[Mapping[str, Any]], path: str, form: str) -> None:
     """Write FOCUS rows to a file as csv or parquet; times carry their zone."""
+    # The engine writes Parquet, and reads the rows faster from a CSV file beside it than one by one.
     target = f"{path}.csv" if form == "parquet" else path
     try:
         with open(target, "w", encoding="utf-8", newline="") as file:
             lines = csv.writer(file, lineterminator="\n")
             lines.writerow(WRITTEN)
-            lines.writerows([_written(row[name]) for name in WRITTEN] for row in rows)
+            for row in rows:
+                cells = (row[name] for name in WRITTEN)
+                lines.writerow(
+                    cell.strftime("%Y-%m-%dT%H:%M:%SZ") if isinstance(cell, datetime) else cell for cell in cells
+                )
         if form == "parquet":
             kinds = dict.fromkeys(NUMBERS, "DOUBLE") | dict.fromkeys(TIMES, "TIMESTAMPTZ")
             types = ", ".join(f"{name}: '{kinds.get(name, 'VARCHAR')}'" for name in WRITTEN)
@@ -146,10 +180,6 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: str, form: str) -> None:
                 os.unlink(target)
 
 
-def _written(value: Any) -> Any:
-    return value.strftime("%Y-%m-%dT%H:%M:%SZ") if isinstance(value, datetime) else value
-
-
 def _source(path: str) -> str:
     """Return the SQL that reads a file; what is no regular file, or of no known form, is a sentence."""
     name = path.lower().removesuffix(".gz")
@@ -159,7 +189,7 @@ def _source(path: str) -> str:
     if not os.path.isfile(path):
         wrong = "it is not a regular file" if os.path.exists(path) else "there is no such file"
         raise UsageError(f"cannot read {path[:200]!r}: {wrong}. Name a file that exists.")
-    if any(sign in path for sign in "*?["):
+    if any(sign in path for sign in "*?["):  # the engine would read all files that such a name matches
         raise UsageError(f"cannot read {path[:200]!r}: its name holds *, ? or [. Rename it.")
     if (size := os.path.getsize(path)) > limit("limit_invoice_file_bytes"):
         most = limit("limit_invoice_file_bytes") / 1e9
@@ -169,49 +199,25 @@ def _source(path: str) -> str:
     return form.format(file_name(path)) + (_WHOLE_DOCUMENT if name.endswith(_JSON) else "")
 
 
-def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str | None) -> list[Charges]:
-    """Sum the charges; the first bad row, where there is one, is named."""
-    duckdb = engine()
-    try:
-        types, source = _described(connection, source, path)
-        if tag and "tags" not in types:
-            raise DataError(f"has no column Tags, so nothing carries the tag {tag}", file=path)
-        charges = f"SELECT {_columns(types, tag)} FROM {source}"
-        sums = """count(*), fsum(billed), fsum(effective), fsum(coalesce(listed, 0)), fsum(coalesce(contracted, 0)),
-            fsum(coalesce(quantity, 0)), max(coalesce(ended, began)), count_if(zoneless), count_if(fault IS NOT NULL)"""
-        keys = "CAST(began AS DATE), category, corrected, committed, status, currency, unit, gpus, negative, tag"
-        names = ", ".join(f"n{number}" for number in range(len(NAMES)))
-        query = f"SELECT {keys}, {names}, {sums} FROM ({charges}) GROUP BY ALL LIMIT {_MOST_GROUPS + 1}"
-        groups = connection.execute(query).fetchall()
-    except duckdb.Error as error:
-        raise _misread(path) or DataError(f"cannot be read: {said_first(error)}", file=path) from None
-    if not groups:
-        raise DataError("holds no charges", file=path)
-    if any(row[-1] for row in groups):
-        raise _fault(connection, source, types, charges, path)
-    if len(groups) > _MOST_GROUPS:
-        raise DataError(f"names more than {_MOST_GROUPS:,} different products and days: split it by month", file=path)
-    return [Charges._make([*row[:10], tuple(name or "" for name in row[10:16]), *row[16:-1]]) for row in groups]
-
-
 def _described(connection: "DuckDBPyConnection", source: str, path: str) -> tuple[Types, str]:
     """Return the types of a file's columns, and the SQL that reads it: values of JSON as the texts that they are."""
-    if packed := source.endswith(_WHOLE_DOCUMENT):
-        keys = [
-            str(key)
-            for (key,) in connection.execute(f"SELECT DISTINCT unnest(json_keys(json)) FROM {source}").fetchall()
-        ]
-        columns = [(key, "VARCHAR") for key in sorted(keys) if key.lower() in _READ or key.lower() in FIELDS]
+    # The types of JSON are guessed from its first values; as texts, all of them are read as those of a CSV are.
+    packed = source.endswith(_WHOLE_DOCUMENT)
+    if packed:
+        keys = connection.execute(f"SELECT DISTINCT unnest(json_keys(json)) FROM {source}").fetchall()
+        names_in_file = sorted(str(key) for (key,) in keys)
+        columns = [(key, "VARCHAR") for key in names_in_file if key.lower() in _READ or key.lower() in FIELDS]
     else:
         columns = [row[:2] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
     names = [_AGAIN.sub("", current_name(name).lower()) for name, _ in columns]
-    if twice := next((name for name in repeated(names) if name in _READ), None):
-        reason = "the column is there twice, whatever the case of its letters. Keep one."
-        raise DataError(reason, file=path, column=_READ[twice])
+    for name in repeated(names):
+        if name in _READ:
+            reason = "the column is there twice, whatever the case of its letters. Keep one."
+            raise DataError(reason, file=path, column=_READ[name])
     export = export_of(frozenset(names))
-    if export is None and (
-        missing := [name for name in NEEDED if name.lower() not in {low.lower() for low, _ in columns}]
-    ):
+    columns_in_file = {name.lower() for name, _ in columns}
+    missing = [name for name in NEEDED if name.lower() not in columns_in_file]
+    if export is None and missing:
         known = ", ".join(export.vendor for export in EXPORTS)
         reason = f"is not a FOCUS file; missing columns: {', '.join(missing)}; nor an export of {known}"
         raise _misread(path) or DataError(reason, file=path)
@@ -226,7 +232,20 @@ def _misread(path: str) -> DataError | None:
     """Return why a text file is none that can be read: its encoding, the sign between its cells, a ragged row."""
     form = path.lower().removesuffix(".gz")
     if form.endswith(_JSON):
-        return _no_json(path)
+        # a mark before its text, nothing, or a table around its list
+        try:
+            with _opened(path) as file:
+                start = file.read(_HEAD_BYTES)
+        except (OSError, EOFError, zlib.error):
+            return None
+        if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return DataError("begins with a byte order mark. Save it in UTF-8 without one.", file=path)
+        if start.split() in ([], [b"[]"], [b"[", b"]"]):
+            return DataError("holds no charges", file=path)
+        if around := re.match(rb'\s*\{\s*"([^"\\]*)"\s*:\s*\[', start):
+            key = shown(around[1].decode("utf-8", "replace"))
+            return DataError(f"holds its charges under {key}. Write them as a list, or one charge a line.", file=path)
+        return None
     if not form.endswith(".csv"):
         return None
     number = 1
@@ -237,8 +256,9 @@ def _misread(path: str) -> DataError | None:
             file.seek(0)
             lines = csv.reader(io.TextIOWrapper(cast(IO[bytes], file), "utf-8-sig", newline=""), strict=True)
             header = next(lines, [])
-            if len(header) == 1 and (sign := next((sign for sign in ";\t|" if sign in header[0]), "")):
-                return DataError(f"has {sign!r} between its cells. Save it with commas.", file=path, row=1)
+            for sign in ";\t|" if len(header) == 1 else "":
+                if sign in header[0]:
+                    return DataError(f"has {sign!r} between its cells. Save it with commas.", file=path, row=1)
             for number, line in enumerate(islice(lines, _ROWS_LOOKED_AT), 2):
                 if line and len(line) != len(header):
                     return DataError(
@@ -260,36 +280,6 @@ def _opened(path: str) -> gzip.GzipFile | io.BufferedReader:
     return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
 
 
-def _no_json(path: str) -> DataError | None:
-    """Return why a file holds no charges as JSON: a mark before its text, nothing, or a table around its list."""
-    try:
-        with _opened(path) as file:
-            start = file.read(_HEAD_BYTES)
-    except (OSError, EOFError, zlib.error):
-        return None
-    if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return DataError("begins with a byte order mark. Save it in UTF-8 without one.", file=path)
-    if start.split() in ([], [b"[]"], [b"[", b"]"]):
-        return DataError("holds no charges", file=path)
-    if around := re.match(rb'\s*\{\s*"([^"\\]*)"\s*:\s*\[', start):
-        key = shown(around[1].decode("utf-8", "replace"))
-        return DataError(f"holds its charges under {key}. Write them as a list, or one charge a line.", file=path)
-    return None
-
-
-def _fault(connection: "DuckDBPyConnection", source: str, types: Types, charges: str, path: str) -> DataError:
-    """Return what is wrong with the first bad row: its column, the reason, and what stands there."""
-    connection.execute("SET preserve_insertion_order = true")
-    numbered = f"SELECT row_number() OVER () AS n, fault FROM ({charges})"
-    row, fault = connection.execute(f"SELECT n, fault FROM ({numbered}) WHERE fault IS NOT NULL LIMIT 1").fetchall()[0]
-    column, _, reason = fault.partition(" ")
-    cell = f"SELECT CAST({_cell(types, column)} AS VARCHAR) AS cell FROM {source} LIMIT 1 OFFSET {row - 1}"
-    text = connection.execute(cell).fetchall()[0][0]
-    content = "" if text is None else f": found {shown(text)}{_HELP.get(reason, '')}"
-    line = row + path.lower().removesuffix(".gz").endswith(".csv")
-    return DataError(f"{reason}{content}", file=path, row=line, column=column)
-
-
 def _columns(types: Types, tag: str | None) -> str:
     """Return the SQL of what is summed and by what; what a file does not hold is empty."""
     text = {name: _text(types, name) for name in ("ChargeCategory", "BillingCurrency", *NAMES)}
@@ -300,6 +290,7 @@ def _columns(types: Types, tag: str | None) -> str:
     began, ended = _time(types, "ChargePeriodStart"), _time(types, "ChargePeriodEnd")
     unit = f"coalesce({_text(types, 'PricingUnit')}, {_text(types, 'ConsumedUnit')}, '')"
     category = _word(types, "ChargeCategory", *_CATEGORIES)
+    # What is wrong with a row is the first fault that is true of it: a column, and the reason after a space.
     wild = f"(NOT isfinite({{0}}) OR abs({{0}}) > {_LARGEST:g})"
     bad = f"({{0}} IS NULL OR {wild})"
     faults = {
@@ -319,7 +310,25 @@ def _columns(types: Types, tag: str | None) -> str:
         f"{ended} < {began} OR {ended} = {began} AND {category} = 'Usage'"  # what is bought at a moment may end in it
     )
     tested = " ".join(f"WHEN {rule} THEN {quoted(why)}" for why, rule in faults.items())
-    named = {
+
+    # a row's time names no zone where it ends in none; what is no text has one
+    cell, kind = _cell(types, "ChargePeriodStart"), types["chargeperiodstart"][1]
+    zoneless = "false"
+    if kind == "VARCHAR":
+        zoneless = f"NOT ({cell} LIKE '%Z' OR regexp_matches({cell}, {quoted(_ZONE)}))"
+
+    tag_value = "''"
+    if tag:
+        if any(sign in tag for sign in "\"'\\"):
+            raise UsageError(f"--showback: {tag[:40]!r} is not a tag key.")
+        cell, kind = _cell(types, "Tags"), types["tags"][1]
+        tags = cell if kind in ("VARCHAR", "JSON") else f"to_json({cell})"
+        bare = re.sub(r"^user[:_]", "", tag)
+        keys = dict.fromkeys((tag, bare, f"user:{bare}", f"user_{bare}"))  # AWS's two reports put `user` before a tag
+        paths = (quoted(f'$."{key}"') for key in keys)
+        tag_value = f"coalesce({', '.join(f'TRY(json_extract_string({tags}, {path}))' for path in paths)}, '')"
+
+    columns = {
         "began": began,
         "ended": ended,
         "category": category,
@@ -330,17 +339,17 @@ def _columns(types: Types, tag: str | None) -> str:
         "status": f"coalesce({_word(types, 'CommitmentDiscountStatus', 'Used', 'Unused')}, '')",
         "gpus": f"coalesce({gpus}, 0)",
         "negative": f"{billed} < 0 OR {effective} < 0",
-        "tag": _tag(types, tag),
+        "tag": tag_value,
         "billed": billed,
         "effective": effective,
         "listed": listed,
         "contracted": contracted,
         "quantity": quantity,
-        "zoneless": _zoneless(types),
+        "zoneless": zoneless,
         "fault": f"CASE {tested} END",
         **{f"n{number}": text[name] for number, name in enumerate(NAMES)},
     }
-    return ", ".join(f"{sql} AS {name}" for name, sql in named.items())
+    return ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
 
 
 def _cell(types: Types, name: str) -> str:
@@ -350,7 +359,9 @@ def _cell(types: Types, name: str) -> str:
 
 def _text(types: Types, name: str) -> str:
     cell = _cell(types, name)
-    return f"nullif({cell if types.get(name.lower(), ('', ''))[1] == 'VARCHAR' else f'CAST({cell} AS VARCHAR)'}, '')"
+    if types.get(name.lower(), ("", ""))[1] != "VARCHAR":
+        cell = f"CAST({cell} AS VARCHAR)"
+    return f"nullif({cell}, '')"
 
 
 def _word(types: Types, name: str, *choices: str) -> str:
@@ -368,28 +379,7 @@ def _time(types: Types, name: str) -> str:
     cell = _cell(types, name)
     if types.get(name.lower(), ("", ""))[1] != "VARCHAR":
         return f"CAST({cell} AS TIMESTAMP)"
+    # a cast to TIMESTAMPTZ reads every zone; the plain one is faster for the Z of nearly all files
     zoned = f"CAST(TRY_CAST({cell} AS TIMESTAMPTZ) AS TIMESTAMP)"
     plain = f"WHEN {cell} LIKE '%Z' THEN TRY_CAST({cell} AS TIMESTAMP)"
     return f"CASE {plain} WHEN {cell} LIKE '%z' THEN TRY_CAST(upper({cell}) AS TIMESTAMP) ELSE {zoned} END"
-
-
-def _zoneless(types: Types) -> str:
-    """Return the SQL that tells whether a row's time names no zone."""
-    cell, kind = _cell(types, "ChargePeriodStart"), types["chargeperiodstart"][1]
-    if kind != "VARCHAR":
-        return "false"
-    return f"NOT ({cell} LIKE '%Z' OR regexp_matches({cell}, {quoted(_ZONE)}))"
-
-
-def _tag(types: Types, tag: str | None) -> str:
-    """Return the SQL of a tag's value; empty where a row lacks it."""
-    if not tag:
-        return "''"
-    if any(sign in tag for sign in "\"'\\"):
-        raise UsageError(f"--showback: {tag[:40]!r} is not a tag key.")
-    cell, kind = _cell(types, "Tags"), types["tags"][1]
-    held = cell if kind in ("VARCHAR", "JSON") else f"to_json({cell})"
-    bare = re.sub(r"^user[:_]", "", tag)
-    keys = dict.fromkeys((tag, bare, f"user:{bare}", f"user_{bare}"))  # AWS's two reports put `user` before a tag
-    paths = (quoted(f'$."{key}"') for key in keys)
-    return f"coalesce({', '.join(f'TRY(json_extract_string({held}, {path}))' for path in paths)}, '')"
