@@ -126,7 +126,7 @@ def reconcile(
     from gpucost.catalog.shared import shared_catalog
     from gpucost.invoices.outlook import beside
     from gpucost.invoices.reading import read_charges
-    from gpucost.invoices.reconciliation import Asked, Hardware, period_of, planned, read_map, reconciled
+    from gpucost.invoices.reconciliation import Hardware, InvoiceQuestion, period_of, planned, read_map, reconciled
     from gpucost.market.exchange import newest_rate
 
     charges = read_charges(values["invoice"], values["showback"])
@@ -148,7 +148,7 @@ def reconcile(
             row = newest_rate(facts, code, months_after(date.fromisoformat(f"{month}-01"), 1) - timedelta(days=1))
             if row and code not in paid:
                 paid[money], paid_on[money] = float(row["usd_per_unit"]), f"{row['on']}"
-    terms = Asked(
+    terms = InvoiceQuestion(
         values["showback"],
         values["idle_by"],
         values["done"],

@@ -17,8 +17,8 @@ from gpucost.answers.invoices import Anomaly, Forecast
 from gpucost.invoices.reading import Charges
 from gpucost.invoices.reconciliation import (
     RATE_FLAGS,
-    Asked,
     Book,
+    InvoiceQuestion,
     Window,
     by_money,
     name_of,
@@ -44,7 +44,7 @@ class InvoiceOutlook(TypedDict):
     forecast: Forecast | None
 
 
-def beside(invoice: Sequence[Charges], plan: Sequence[Charges], question: Asked) -> InvoiceOutlook:
+def beside(invoice: Sequence[Charges], plan: Sequence[Charges], question: InvoiceQuestion) -> InvoiceOutlook:
     """Return what stands out against the plan, and what the year will cost."""
     rates = rates_of([*invoice, *plan], question.budget, question.paid, RATE_FLAGS)
     budget, paid = by_money(rates, "budget_usd_per_unit"), by_money(rates, "paid_usd_per_unit")

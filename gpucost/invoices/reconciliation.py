@@ -73,11 +73,12 @@ class Hardware:
         """Return what the names of a charge hold; one for processors, memory or disks holds none."""
         if names not in self._seen:
             texts = [name for index, name in enumerate(names) if name and index not in (_GENERAL, _LINE)]
-            named = any(_NO_GPU.search(text) for text in texts)
-            self._seen[names] = _NOTHING if named else self._holding(texts)
+            has_gpus = not any(_NO_GPU.search(text) for text in texts)
+            self._seen[names] = self._holding(texts) if has_gpus else _NOTHING
         return self._seen[names]
 
     def _holding(self, texts: Sequence[str]) -> Holding:
+        # Whole names first, then runs of words from the longest to the shortest: "H100 80GB" says more than "H100".
         runs = [
             " ".join(words[start : start + length])
             for length in range(_LONGEST_RUN, 0, -1)
@@ -85,7 +86,7 @@ class Hardware:
             for start in range(len(words) - length + 1)
         ]
         for name in dict.fromkeys((*texts, *runs)):
-            if not any(sign.isdigit() for sign in name):
+            if not any(sign.isdigit() for sign in name):  # no accelerator has a name without a figure
                 continue
             if ids := self._catalog.accelerator_names.matches(name):
                 return Holding(frozenset(ids), 1.0)
@@ -111,7 +112,7 @@ class Book:
         self._names: dict[str, str] = {}
         self._holders: dict[str, dict[str, str]] = {}  # accelerator -> planned products of it, and how each is bought
         self._same: dict[str, str] = {}  # planned products that no charge can tell apart
-        several: set[str] = set()
+        several: set[str] = set()  # names that mean more than one product, such as a region: they mean none
         for charge in sorted(planned, key=lambda charge: charge.category == "Purchase"):  # usage says the unit
             key = name_of(charge).lower()
             self.products.setdefault(key, Product(name_of(charge), unit_of(charge.unit), charge.gpus_per_unit))
@@ -122,52 +123,44 @@ class Book:
             del self._names[name]
         for charge in planned:
             for id_ in self._holding(charge).accelerators:
-                self._holders.setdefault(id_, {})[name_of(charge).lower()] = _bought(charge)
-        self._mapped = {name.lower(): self._found(target) for name, target in mapped.items()}
+                self._holders.setdefault(id_, {})[name_of(charge).lower()] = _purchase_way(charge)
+        self._mapped: dict[str, str] = {}
+        for name, target in mapped.items():
+            key = self._names.get(target.lower(), target.lower())
+            if key not in self.products:
+                planned_names = ", ".join(product.name for product in self.products.values())
+                reason = f"names {target[:60]!r}, which is not planned; planned are {planned_names[:300]}"
+                raise DataError(reason, file="--map")
+            self._mapped[name.lower()] = key
         self._seen: dict[tuple[tuple[str, ...], str, str], str | None] = {}
-        for charge in charged:
+        for charge in charged:  # which of the planned products are the same must be known before the first is asked for
             self.product(charge)
-
-    def _found(self, target: str) -> str:
-        key = self._names.get(target.lower(), target.lower())
-        if key not in self.products:
-            planned_names = ", ".join(product.name for product in self.products.values())
-            raise DataError(
-                f"names {target[:60]!r}, which is not planned; planned are {planned_names[:300]}", file="--map"
-            )
-        return key
 
     def product(self, charge: Charges) -> str | None:
         """Return the key of the planned product that a charge is for."""
-        names, bought, unit = charge.names, _bought(charge), unit_of(charge.unit)
-        if (names, bought, unit) not in self._seen:
-            key, holding = self._look(names), self._holding(charge)
-            if (
-                key
-                and holding.accelerators
-                and holding.accelerators.isdisjoint(self._held(key) or holding.accelerators)
-            ):
+        question = charge.names, _purchase_way(charge), unit_of(charge.unit)
+        if question not in self._seen:
+            key, holding = self._look(charge.names), self._holding(charge)
+            of_key = {id_ for id_, ways in self._holders.items() if key in ways}
+            if holding.accelerators and of_key and holding.accelerators.isdisjoint(of_key):
                 key = None  # a word such as spot names a supply of the plan, the rest another chip
-            self._seen[names, bought, unit] = key or self._of_hardware(holding, bought)
-        key = self._seen[names, bought, unit]
+            if not key:
+                # A product of these accelerators: one bought alike, else any; those alike become one.
+                ways = {key: way for id_ in holding.accelerators for key, way in self._holders.get(id_, {}).items()}
+                alike = sorted(key for key, way in ways.items() if way == question[1]) or sorted(ways)
+                if alike:
+                    key = alike[0]
+                    self._same |= dict.fromkeys(alike[1:], key)
+            self._seen[question] = key or None
+        key = self._seen[question]
         return self._same.get(key, key) if key else None
 
     def _holding(self, charge: Charges) -> Holding:
         """Return the accelerators whose hours a charge counts."""
         return self._hardware.of(charge.names) if self._hardware and unit_of(charge.unit) in _HOURS else _NOTHING
 
-    def _held(self, key: str) -> set[str]:
-        """Return the accelerators of a planned product."""
-        return {id_ for id_, ways in self._holders.items() if key in ways}
-
-    def _of_hardware(self, holding: Holding, bought: str) -> str | None:
-        """Return the planned product of some accelerators: one bought alike, else any; those alike become one."""
-        ways = {key: way for id_ in holding.accelerators for key, way in self._holders.get(id_, {}).items()}
-        alike = sorted(key for key, way in ways.items() if way == bought) or sorted(ways)
-        self._same |= dict.fromkeys(alike[1:], alike[0]) if alike else {}
-        return alike[0] if alike else None
-
     def _look(self, names: tuple[str, ...]) -> str | None:
+        """Return the product that a name means by one's own map, else by the plan's names, else by a word."""
         low = [name.lower() for name in names]
         for mapping in (self._mapped, self._names):
             if product := next((mapping[name] for name in low if name in mapping), None):
@@ -188,7 +181,7 @@ class Book:
         return None
 
 
-def _bought(charge: Charges) -> str:
+def _purchase_way(charge: Charges) -> str:
     """Return how capacity is bought, as a bill tells it: under a commitment, interruptible, or neither."""
     if charge.committed:
         return "committed"
@@ -240,7 +233,7 @@ class Sorted(NamedTuple):
 
     parts: list[ChargePart]
     commitments: list[float]  # billed, effective: purchases, and what nobody used
-    rest: dict[tuple[str, str], list[float]]  # (what, why) -> rows, billed, effective
+    uncompared: dict[tuple[str, str], list[float]]  # (name, reason) -> rows, billed, effective
 
 
 def period_of(charges: Sequence[Charges]) -> Window:
@@ -252,14 +245,14 @@ def period_of(charges: Sequence[Charges]) -> Window:
 
 def used_period(charges: Sequence[Charges]) -> Window:
     """Return the time of use and of recurring fees; what was bought for a year says nothing of an invoice's reach."""
-    timed = [charge for charge in charges if charge.category == "Usage" or _recurs(charge)]
+    month = timedelta(days=_LONGEST_MONTH_DAYS)  # a fee of at most a month is an instalment of a commitment
+    timed = [
+        charge
+        for charge in charges
+        if charge.category == "Usage"
+        or (charge.category == "Purchase" and charge.end - datetime.combine(charge.day, time()) <= month)
+    ]
     return period_of(timed or charges)
-
-
-def _recurs(charge: Charges) -> bool:
-    """Return whether a charge is a fee of at most a month, as instalments of commitments are."""
-    length = charge.end - datetime.combine(charge.day, time())
-    return charge.category == "Purchase" and length <= timedelta(days=_LONGEST_MONTH_DAYS)
 
 
 def planned_period(charges: Sequence[Charges]) -> Window:
@@ -281,7 +274,7 @@ def within(charges: Iterable[Charges], window: Window) -> list[Charges]:
     cut_charges = []
     for charge in charges:
         start = datetime.combine(charge.day, time())
-        length = max(charge.end - start, timedelta(seconds=1))
+        length = max(charge.end - start, timedelta(seconds=1))  # what is bought at a moment has no length
         inside = min(charge.end, window[1]) - max(start, window[0])
         share = max(inside / length, 0.0)
         if share >= 1:
@@ -294,28 +287,30 @@ def within(charges: Iterable[Charges], window: Window) -> list[Charges]:
 
 def sort(charges: Iterable[Charges], book: Book, window: Window, rates: Mapping[str, float]) -> Sorted:
     """Sort the charges of one side: what is compared, what belongs to commitments, and what is left, with reasons."""
-    sides = Sorted([], [0.0, 0.0], defaultdict(lambda: [0.0, 0.0, 0.0]))
+    side = Sorted([], [0.0, 0.0], defaultdict(lambda: [0.0, 0.0, 0.0]))
     for charge in charges:
         rate = rates[charge.money]
         costs = charge.billed * rate, charge.effective * rate
         key = book.product(charge)
         factor = book.factor(charge, key) if key else None
-        if reason := _apart(charge, window):
-            if reason == _COMMITMENT:
-                sides.commitments[:] = [old + new for old, new in zip(sides.commitments, costs, strict=True)]
-                continue
-        elif key and factor is not None:
-            sides.parts.append(ChargePart(key, charge.committed, charge.rows, charge.quantity * factor, *costs))
+        reason = _reason_apart(charge, window)
+        if reason == _COMMITMENT:
+            side.commitments[:] = [old + new for old, new in zip(side.commitments, costs, strict=True)]
             continue
-        elif key:
+        if not reason and key and factor is not None:
+            side.parts.append(ChargePart(key, charge.committed, charge.rows, charge.quantity * factor, *costs))
+            continue
+        if not reason and key:
             reason = f"{UNPLANNED}: counted in {charge.unit or 'nothing'}, planned in {book.products[key].unit}"
-        left = sides.rest[name_of(charge), reason or UNPLANNED]
+        left = side.uncompared[name_of(charge), reason or UNPLANNED]
         left[:] = [old + new for old, new in zip(left, (charge.rows, *costs), strict=True)]
-    return sides
+    return side
 
 
-def _apart(charge: Charges, window: Window) -> str:
+def _reason_apart(charge: Charges, window: Window) -> str:
     """Return why a charge is not compared by its product; nothing where it is."""
+    # The order is that of the reader: what lies outside is said to, whatever else it is; a purchase that is taken back
+    # is a refund before it is a commitment.
     bought = charge.category == "Purchase"
     if not window[0].date() <= charge.day or datetime.combine(charge.day, time()) >= window[1]:
         return OUTSIDE
@@ -337,7 +332,14 @@ def parts_of(
     total: Sequence[float],
 ) -> tuple[list[DifferencePart], set[str]]:
     """Split the difference, billed and effective, into parts that add up to the cent; and name what could be split."""
-    had, has = _quantities(plan), _quantities(actual)
+    quantities: list[dict[str, float]] = []
+    for side in (plan, actual):
+        by_product: dict[str, float] = defaultdict(float)
+        for part in side.parts:
+            by_product[part.product] += part.quantity
+        quantities.append(by_product)
+    had, has = quantities
+    # a product is compared where enough of it was planned to tell a price from
     compared = {name for name in has if had.get(name, 0.0) > LEAST * max(abs(has[name]), 1.0)}
     columns = [
         _column(basis, plan, actual, book, compared, exchange[basis], work_ratio, total[basis]) for basis in (0, 1)
@@ -360,13 +362,6 @@ def parts_of(
     return parts, compared
 
 
-def _quantities(side: Sorted) -> dict[str, float]:
-    quantities: dict[str, float] = defaultdict(float)
-    for part in side.parts:
-        quantities[part.product] += part.quantity
-    return quantities
-
-
 def _column(
     basis: int,
     plan: Sorted,
@@ -378,12 +373,20 @@ def _column(
     total: float,
 ) -> dict[str, float]:
     """Return the parts of the difference on one basis, in cents."""
+    # Products of one unit are split together: hours and GB-months make no sum. The work that was done explains hours of
+    # GPUs alone.
     differences = dict.fromkeys(PARTS, 0.0)
     for unit in {book.products[name].unit for name in compared}:
-        sides = [
-            _amounts(side.parts, basis, {name for name in compared if book.products[name].unit == unit})
-            for side in (plan, actual)
-        ]
+        sides: list[dict[str, dict[bool, Amount]]] = []
+        for side in (plan, actual):
+            amounts: dict[str, dict[bool, Amount]] = {}
+            for part in side.parts:
+                if part.product in compared and book.products[part.product].unit == unit:
+                    row = amounts.setdefault(part.product, {})
+                    had = row.get(part.committed, Amount(0.0, 0.0))
+                    cost = (part.billed, part.effective)[basis]
+                    row[part.committed] = Amount(had.quantity + part.quantity, had.cost + cost)
+            sides.append(amounts)
         for name, value in split(sides[0], sides[1], work if unit == "GPU-hour" else None).items():
             differences[name] += value
     differences["commitment use"] += actual.commitments[basis] - plan.commitments[basis]
@@ -392,21 +395,10 @@ def _column(
         for part in side.parts:
             if part.product not in compared:
                 differences[missing] = differences.get(missing, 0.0) + sign * (part.billed, part.effective)[basis]
-        for (_, why), amounts in side.rest.items():
+        for (_, why), sums in side.uncompared.items():
             name = why.partition(":")[0]
-            differences[name] = differences.get(name, 0.0) + sign * amounts[1 + basis]
+            differences[name] = differences.get(name, 0.0) + sign * sums[1 + basis]
     return dict(zip(differences, in_cents(list(differences.values()), total), strict=True))
-
-
-def _amounts(parts: Iterable[ChargePart], basis: int, names: set[str]) -> dict[str, dict[bool, Amount]]:
-    amounts: dict[str, dict[bool, Amount]] = {}
-    for part in parts:
-        if part.product in names:
-            row = amounts.setdefault(part.product, {})
-            had = row.get(part.committed, Amount(0.0, 0.0))
-            cost = (part.billed, part.effective)[basis]
-            row[part.committed] = Amount(had.quantity + part.quantity, had.cost + cost)
-    return amounts
 
 
 def _products_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -> list[Matched]:
@@ -414,6 +406,7 @@ def _products_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -
     rows: list[Matched] = []
     for name in compared:
         sides = [[part for part in side.parts if part.product == name] for side in (plan, actual)]
+        # sums of quantity, billed and effective
         had, has = ([fsum(column) for column in zip(*(part[3:] for part in side), strict=True)] for side in sides)
         rows.append(
             {
@@ -442,7 +435,7 @@ def _unmatched_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) 
         for part in side.parts:
             if part.product not in compared:
                 add(book.products[part.product].name, missing, (part.rows, sign * part.billed, sign * part.effective))
-        for (charged_for, why), (rows, billed, effective) in side.rest.items():
+        for (charged_for, why), (rows, billed, effective) in side.uncompared.items():
             add(charged_for, why if side is actual else f"planned: {why}", (rows, sign * billed, sign * effective))
     rows_: list[Unmatched] = [
         {
@@ -509,8 +502,8 @@ _UNTAGGED = "(untagged)"
 RATE_FLAGS = ("--budget-rate", "--rate")
 
 
-class Asked(NamedTuple):
-    """What is asked of an invoice."""
+class InvoiceQuestion(NamedTuple):
+    """What is asked of an invoice: against what it is held, by which names and rates, and what is shown back."""
 
     tag: str | None
     idle_by: str
@@ -540,7 +533,7 @@ def planned(
     return charges_of(focus_rows(plan, start or used_period(invoice)[0], rank, side))
 
 
-def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], question: Asked) -> Reconciliation:
+def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], question: InvoiceQuestion) -> Reconciliation:
     """Return the answer."""
     if not plan and not question.tag:
         raise UsageError(
@@ -549,22 +542,40 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], questi
     rates = rates_of([*invoice, *plan], question.budget, question.paid, RATE_FLAGS)
     budget, paid = by_money(rates, "budget_usd_per_unit"), by_money(rates, "paid_usd_per_unit")
     window = overlap(planned_period(plan), used_period(invoice)) if plan else used_period(invoice)
+    # Both sides are sorted at the budgeted rates; what the paid ones add is a part of its own.
     cut = within(plan, window)
     totals = _totals_of(cut, invoice, budget, paid)
     book = Book(cut, question.mapped, question.hardware, invoice)
     sides = [sort(charges, book, window, budget) for charges in (cut, invoice)]
     exchange = [
-        fsum(getattr(one, name) * (paid[one.money] - budget[one.money]) for one in invoice)
+        fsum(getattr(charge, name) * (paid[charge.money] - budget[charge.money]) for charge in invoice)
         for name in ("billed", "effective")
     ]
     total = totals["billed_difference_usd"], totals["effective_difference_usd"]
     parts, compared = parts_of(sides[0], sides[1], book, exchange, question.work_ratio, total) if plan else ([], set())
-    head = _headline(totals, parts, window) if plan else _shown_back(totals, window)
+    if plan:
+        headline = _headline(totals, parts, window)
+    else:
+        headline = f"{totals['charged_effective_usd']:,.2f} USD from {_days(window)}, by tag."
+    # how the two bases differ, and what discounts took off the list
+    against = f" against {totals['planned_billed_usd']:,.2f} planned" if plan else " USD"
+    lead = (
+        f"{headline} Effective spreads commitments over their use; billed is what the invoice asks:"
+        f" {totals['charged_billed_usd']:,.2f}{against}."
+    )
+    listed, contracted, effective = totals["list_usd"], totals["contracted_usd"], totals["charged_effective_usd"]
+    if listed and contracted and listed != effective:
+        lead += f" List {listed:,.2f}, contracted {contracted:,.2f}, effective {effective:,.2f} USD."
+    currencies: list[Rates] = []
+    for row in rates:
+        if row["currency"] != "USD":
+            day = question.paid_on.get(f"{row['currency']} {row['month']}")
+            currencies.append({**row, "paid_rate_on": day} if day else row)
     return {
         "kind": "reconciliation",
         **frame,
-        "headline": head,
-        "lead": f"{head} {_basis(totals, bool(plan))}",
+        "headline": headline,
+        "lead": lead,
         "rows_read": sum(charge.rows for charge in invoice),
         "period_from": f"{window[0]:%Y-%m-%d}",
         "period_until": f"{window[1]:%Y-%m-%d %H:%M}",
@@ -574,18 +585,12 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], questi
         "unmatched": _unmatched_of(sides[0], sides[1], book, compared) if plan else [],
         "anomalies": [],
         "forecast": None,
-        "currencies": [_dated(row, question.paid_on) for row in rates if row["currency"] != "USD"],
+        "currencies": currencies,
         "showback": showback(invoice, question.idle_by, paid) if question.tag else [],
         "idle_by": question.idle_by if question.tag else "",
         "warnings": _warnings(invoice, plan, window, sides),
         "sources": {},
     }
-
-
-def _dated(row: Rates, paid_on: Mapping[str, str]) -> Rates:
-    """Return a rate with its day, where the catalog has it."""
-    day = paid_on.get(f"{row['currency']} {row['month']}")
-    return {**row, "paid_rate_on": day} if day else row
 
 
 def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float]) -> list[Showback]:
@@ -595,7 +600,13 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
     Quantities are those of one unit, as hours and GB-months make no sum: that of what nobody used, else of most of the
     cost.
     """
-    unit = _unit_shown(charges, rates)
+    # the unit of what nobody used, else of most of the cost
+    costs: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])  # by unit: of what nobody used, of what was used
+    for charge in charges:
+        if charge.category == "Usage":
+            costs[unit_of(charge.unit)][charge.status != "Unused"] += charge.effective * rates[charge.money]
+    unit = max(sorted(costs), key=lambda unit: costs[unit], default="")
+
     groups: dict[str, list[float]] = defaultdict(lambda: [0, 0.0, 0.0])  # rows, quantity, cost
     idle = 0.0
     for charge in charges:
@@ -611,6 +622,7 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
     direct = dict(
         zip(names, in_cents([groups[name][2] for name in names], round(total_usd - round(idle, 2), 2)), strict=True)
     )
+    # Who has no tag bears nothing of what nobody used, while others have one.
     bearers = [name for name in names if name != _UNTAGGED] or names
     weight = {"cost": 2, "quantity": 1}.get(idle_by)
     share = shared(round(idle, 2), {name: groups[name][weight] if weight else 1.0 for name in bearers})
@@ -629,27 +641,17 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
     ]
 
 
-def _unit_shown(charges: Iterable[Charges], rates: Mapping[str, float]) -> str:
-    """Return the unit of what nobody used, else of most of the cost."""
-    costs: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for charge in charges:
-        if charge.category == "Usage":
-            cost = costs[unit_of(charge.unit)]
-            cost[charge.status != "Unused"] += charge.effective * rates[charge.money]
-    return max(sorted(costs), key=lambda unit: costs[unit], default="")
-
-
 def _headline(totals: Totals, parts: Sequence[DifferencePart], window: Window) -> str:
     difference, plan = totals["effective_difference_usd"], totals["planned_effective_usd"]
     days = _days(window)
     if not any(part["effective_usd"] or part["billed_usd"] for part in parts):
         return f"The invoice is what was planned for {days}, {plan:,.2f} USD."
     share = f" ({abs(difference) / plan:.1%})" if plan > 0 else ""
-    apart = f"is {abs(difference):,.2f} USD{share} {'over' if difference > 0 else 'under'} the plan of {plan:,.2f}"
+    gap = f"is {abs(difference):,.2f} USD{share} {'over' if difference > 0 else 'under'} the plan of {plan:,.2f}"
     even = f"comes to the plan of {plan:,.2f} USD"
     largest = max(parts, key=lambda part: (abs(part["effective_usd"]), abs(part["billed_usd"])))
     return (
-        f"The invoice {apart if difference else even} for {days};"
+        f"The invoice {gap if difference else even} for {days};"
         f" the largest part is {largest['part']}, {largest['effective_usd']:+,.2f} USD."
     )
 
@@ -657,25 +659,6 @@ def _headline(totals: Totals, parts: Sequence[DifferencePart], window: Window) -
 def _days(window: Window) -> str:
     """Return the first and the last day of a time, whose end is the first moment after it."""
     return f"{window[0]:%Y-%m-%d} to {window[1] - timedelta(microseconds=1):%Y-%m-%d}"
-
-
-def _shown_back(totals: Totals, window: Window) -> str:
-    return f"{totals['charged_effective_usd']:,.2f} USD from {_days(window)}, by tag."
-
-
-def _basis(totals: Totals, planned: bool) -> str:
-    """Say how the two bases differ, and what discounts took off the list."""
-    against = f" against {totals['planned_billed_usd']:,.2f} planned" if planned else " USD"
-    sentence = (
-        f"Effective spreads commitments over their use; billed is what the invoice asks:"
-        f" {totals['charged_billed_usd']:,.2f}{against}."
-    )
-    listed, contracted = totals["list_usd"], totals["contracted_usd"]
-    if listed and contracted and listed != totals["charged_effective_usd"]:
-        sentence += (
-            f" List {listed:,.2f}, contracted {contracted:,.2f}, effective {totals['charged_effective_usd']:,.2f} USD."
-        )
-    return sentence
 
 
 def _warnings(
@@ -691,8 +674,8 @@ def _warnings(
             warnings.append(
                 f"The invoice covers {share:.0%} of the plan's time: only that part of the plan is compared."
             )
-        if any(why == OUTSIDE for _, why in sides[1].rest):
+        if any(why == OUTSIDE for _, why in sides[1].uncompared):
             warnings.append("Charges outside the plan's period have a line of their own.")
-    if signs := sum(int(rows[0]) for (_, why), rows in sides[1].rest.items() if why == SIGN):
+    if signs := sum(int(rows[0]) for (_, why), rows in sides[1].uncompared.items() if why == SIGN):
         warnings.append(f"{signs:,} charges are negative and no credit, adjustment, refund or correction.")
     return warnings

@@ -52,15 +52,16 @@ def focus_rows(
     if start.year > _LAST_YEAR:
         raise UsageError(f"--start {start:%Y-%m-%d} is after the year {_LAST_YEAR}.")
     try:
-        rows = [_whole_number(row, tags) for row in make(answer, start, rank, side)]
+        rows = [_completed(row, tags) for row in make(answer, start, rank, side)]
     except (ArithmeticError, LookupError) as error:  # a file that others changed
         reason = f"{type(error).__name__}: {error}"[:100]
         raise UsageError(f"the figures of the saved answer give no charges ({reason}). Save it again.") from None
     return sorted(rows, key=lambda row: (row["ChargePeriodStart"], row["x_Line"]))
 
 
-def _whole_number(row: Row, tags: str) -> Row:
+def _completed(row: Row, tags: str) -> Row:
     """Fill in what follows from the rest and the columns that stay empty."""
+    # A plan has one price: what is paid is also the list and the contracted price, where a row says nothing else.
     quantity, effective = row["PricingQuantity"], row["EffectiveCost"]
     first = row["ChargePeriodStart"].replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     usual: Row = {
@@ -69,7 +70,7 @@ def _whole_number(row: Row, tags: str) -> Row:
         "BillingAccountType": "Plan",
         "BillingCurrency": "USD",
         "BillingPeriodStart": first,
-        "BillingPeriodEnd": (first + timedelta(days=32)).replace(day=1),
+        "BillingPeriodEnd": (first + timedelta(days=32)).replace(day=1),  # 32 days reach into the next month
         "ChargeCategory": "Usage",
         "ChargeFrequency": "Usage-Based",
         "ContractedCost": effective,
@@ -87,7 +88,11 @@ def _whole_number(row: Row, tags: str) -> Row:
     for name in ("ChargePeriodStart", "ChargePeriodEnd"):
         filled[name] = filled[name].replace(microsecond=0)
     if filled["ChargeCategory"] == "Usage":
-        filled |= _used(filled)
+        if filled["CommitmentDiscountStatus"] != "Unused":
+            filled |= {"ConsumedQuantity": quantity, "ConsumedUnit": filled["PricingUnit"]}
+        if filled["CommitmentDiscountId"]:  # of a commitment, use is hours of some, spending of others
+            spend = filled["CommitmentDiscountCategory"] == "Spend"
+            filled["CommitmentDiscountQuantity"] = filled["EffectiveCost"] if spend else quantity
     if quantity:
         filled["ContractedUnitPrice"] = filled["ContractedCost"] / quantity
         filled["ListUnitPrice"] = filled["ListCost"] / quantity
@@ -95,21 +100,10 @@ def _whole_number(row: Row, tags: str) -> Row:
     return filled
 
 
-def _used(row: Row) -> Row:
-    """Return what use consumed, and of a commitment how much: hours of some, spending of others."""
-    quantities: Row = {}
-    if row["CommitmentDiscountStatus"] != "Unused":
-        quantities |= {"ConsumedQuantity": row["PricingQuantity"], "ConsumedUnit": row["PricingUnit"]}
-    if row["CommitmentDiscountId"]:
-        spend = row["CommitmentDiscountCategory"] == "Spend"
-        quantities["CommitmentDiscountQuantity"] = row["EffectiveCost"] if spend else row["PricingQuantity"]
-    return quantities
-
-
 def _days(start: datetime, days: float) -> tuple[list[Period], list[float]]:
     """Return the days of a run, the last one shortened, and the share of each."""
     _refuse_long(days)
-    count = max(ceil(days - 1e-9), 1)
+    count = max(ceil(days - 1e-9), 1)  # a run of 24.0000001 hours is one of a day
     ends = [start + timedelta(days=min(number + 1, days)) for number in range(count)]
     periods = [(start + timedelta(days=number), end) for number, end in enumerate(ends)]
     return periods, [(end - begin) / timedelta(days=1) / days for begin, end in periods]
@@ -150,15 +144,22 @@ def _estimate(answer: Mapping[str, Any], start: datetime, rank: int, side: str |
     periods, shares = _days(start, option["days"])
     committed: float = 0.0
     for line in option["lines"]:
-        row, amount = {**base, **_line(line, option)}, (line["cost_usd"], line["quantity"])
+        row = {**base, **_line(line, option)}
         if line["unit"] != "GPU-hour" or not owed:
-            yield from _over(periods, shares, row, *amount)
+            yield from _over(periods, shares, row, line["cost_usd"], line["quantity"])
             continue
+        # Hours under a commitment cost something, but are billed by its purchases; what is left of its terms when the
+        # run ends is spread over the days until then.
         committed += line["cost_usd"]
-        unused = line["name"] == "unused commitment"
-        row |= _commitment(option, "Unused" if unused else "Used")
-        remainder = _remaining(periods[-1][1], start, option) if unused else (periods, shares)
-        yield from _over(*remainder, row, *amount, billed=False)
+        if line["name"] == "unused commitment":
+            row |= _commitment(option, "Unused")
+            end = periods[-1][1]
+            until = months_after(start, _terms(option) * int(option["term_months"]))
+            days_left, day_shares = _days(end, max((until - end) / timedelta(days=1), 1.0))
+            yield from _over(days_left, day_shares, row, line["cost_usd"], line["quantity"], billed=False)
+        else:
+            row |= _commitment(option, "Used")
+            yield from _over(periods, shares, row, line["cost_usd"], line["quantity"], billed=False)
     if committed:
         yield from _purchases(option, factors, base, start, committed)
 
@@ -177,8 +178,8 @@ def _ranked(answer: Mapping[str, Any], rank: int) -> Mapping[str, Any]:
     options: Sequence[Mapping[str, Any]] = answer["options"]
     option = next((row for row in options if row["rank"] == rank), None)
     if option is None:
-        held = f"{len(options)} options, ranks {options[0]['rank']} to {options[-1]['rank']}"
-        raise UsageError(f"--rank {rank}: the saved answer holds {held}.")
+        ranks = f"{len(options)} options, ranks {options[0]['rank']} to {options[-1]['rank']}"
+        raise UsageError(f"--rank {rank}: the saved answer holds {ranks}.")
     return option
 
 
@@ -197,14 +198,14 @@ def _seller(option: Mapping[str, Any]) -> Row:
 
 def _line(line: Mapping[str, Any], option: Mapping[str, Any]) -> Row:
     """Return what a line of a bill is called: hours by their machine, services by their own name."""
-    named = {
+    names = {
         "ChargeDescription": f"{line['name']}: {line['note']}".rstrip(": "),
         "x_Line": line["name"],
         "PricingUnit": line["unit"],
     }
     if line["unit"] == "GPU-hour":
         per_unit = (option.get("factors") or {}).get("gpus_per_unit") or 1
-        return named | {
+        return names | {
             **_MACHINE,
             "SkuId": option["instance_type"],
             "SkuPriceId": option["offer_id"],
@@ -215,7 +216,7 @@ def _line(line: Mapping[str, Any], option: Mapping[str, Any]) -> Row:
             ),  # of one unit of pricing: a GPU-hour
         }
     service = next((name for word, name in _CATEGORIES.items() if word in line["name"]), "Other")
-    return named | {
+    return names | {
         "ServiceCategory": service,
         "ServiceName": service,
         "SkuId": line["name"],
@@ -243,53 +244,43 @@ def _terms(option: Mapping[str, Any]) -> int:
     return max(ceil(needed / hours - 1e-9), 1)
 
 
-def _remaining(end: datetime, start: datetime, option: Mapping[str, Any]) -> tuple[list[Period], list[float]]:
-    """Return the days between the end of a run and the end of what it is bound to."""
-    until = months_after(start, _terms(option) * int(option["term_months"]))
-    return _days(end, max((until - end) / timedelta(days=1), 1.0))
-
-
 def _purchases(
     option: Mapping[str, Any], factors: Mapping[str, Any], base: Row, start: datetime, committed: float
 ) -> Iterator[Row]:
     """Yield what is paid for commitments: upfront parts at the start of each term, instalments by the month."""
     terms, months = _terms(option), int(option["term_months"])
-    prepaid = bool(factors.get("prepaid"))
-    paid = committed if prepaid else factors["upfront_usd"] * terms * option["gpus"] / factors["gpus_per_unit"]
-    upfront = round(min(paid, committed), 2)
-    shares = (
-        [1 / terms if number % months == 0 else 0.0 for number in range(terms * months)],
-        [1 / (terms * months)] * terms * months,
-    )
-    name = {
+    due_upfront = factors["upfront_usd"] * terms * option["gpus"] / factors["gpus_per_unit"]
+    upfront = round(min(committed if factors.get("prepaid") else due_upfront, committed), 2)
+    periods = _months(start, terms * months)
+    at_start_of_term = [1 / terms if number % months == 0 else 0.0 for number in range(len(periods))]
+    every_month = [1 / len(periods)] * len(periods)
+    label, by_spend = OPTIONS[option["option"]].label, OPTIONS[option["option"]].by_spend
+    monthly_quantity = committed / len(periods) if by_spend else option["gpus"] * HOURS_PER_MONTH
+    row = {key: value for key, value in base.items() if key != "list_ratio"} | {
         **_MACHINE,
         "SkuId": option["instance_type"],
         "SkuPriceId": option["offer_id"],
         "PricingUnit": "month",
         "x_Line": "commitment",
         **_commitment(option, None),
+        "ChargeCategory": "Purchase",
+        "PricingQuantity": 1.0,
     }
-    by_spend = OPTIONS[option["option"]].by_spend
-    monthly = committed / (terms * months) if by_spend else option["gpus"] * HOURS_PER_MONTH
-    for total, parts, often in zip((upfront, committed - upfront), shares, ("One-Time", "Recurring"), strict=True):
-        for (begin, end), cost, share in zip(_months(start, terms * months), spread(total, parts), parts, strict=True):
+    for total, shares, frequency, covered_months in (
+        (upfront, at_start_of_term, "One-Time", months),
+        (committed - upfront, every_month, "Recurring", 1),
+    ):
+        for period, cost, share in zip(periods, spread(total, shares), shares, strict=True):
             if cost and share:
-                row = {key: value for key, value in base.items() if key != "list_ratio"}
-                yield {
+                purchase = {
                     **row,
-                    **name,
-                    "ChargeCategory": "Purchase",
-                    "ChargeFrequency": often,
-                    "BilledCost": cost,
-                    "ChargeDescription": f"{OPTIONS[option['option']].label}, {often.lower()}",
-                    "EffectiveCost": 0.0,
-                    "ChargePeriodStart": begin,
-                    "ChargePeriodEnd": end,
-                    "PricingQuantity": 1.0,
+                    "ChargeFrequency": frequency,
+                    "ChargeDescription": f"{label}, {frequency.lower()}",
                     "ContractedCost": cost,
                     "ListCost": cost,
-                    "CommitmentDiscountQuantity": monthly * (months if often == "One-Time" else 1),
+                    "CommitmentDiscountQuantity": monthly_quantity * covered_months,
                 }
+                yield _charge(purchase, period, cost, 0.0)
 
 
 def _tco(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None) -> Iterator[Row]:
@@ -300,10 +291,22 @@ def _tco(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
     used = _months(start, len(flows) - 1)
     rented = answer.get("rented") or {"months": []}
     hours = {(row["line"], row["month"]): row["gpu_hours"] for row in rented["months"]}
-    machine = _rented_machine(answer) if hours else {}
+    machine: Row = {}
+    if hours:  # a month of rented hours is called by its accelerator, and by the offer whose price it has
+        gpu: str = rented["gpu"]
+        offer: Mapping[str, Any] = next((row for row in answer["options"] if row["name"] == "rent"), {})
+        machine = {
+            **_MACHINE,
+            **({"ProviderName": offer["provider"]} if offer.get("provider") else {}),
+            "SkuId": gpu,
+            "SkuPriceId": offer.get("offer_id") or gpu,
+            "SkuMeter": f"{gpu} {offer.get('option') or ''}".strip(),
+            "SkuPriceDetails": json.dumps({"F_GpuCount": 1, "GpuModel": gpu}),  # of a GPU-hour
+            "PricingUnit": "GPU-hour",
+            "x_GpusPerUnit": 1,
+        }
     for name in names:
         cash = [row.get(name, 0.0) for row in flows]
-        at_ends = cash[0] or "resale" in name
         row = {
             "ProviderName": chosen,
             "ServiceCategory": "Compute",
@@ -313,37 +316,21 @@ def _tco(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
             "x_Line": name,
             "ChargeDescription": name.replace("_", " "),
         }
-        if not at_ends:
-            ends = _cumulative(cash[1:])
-            for month, (period, cost) in enumerate(zip(used, ends, strict=True), 1):
-                counted = hours.get((name, month))
-                if cost and counted:
-                    yield _charge({**row, **machine}, period, cost, cost, counted)
-                elif cost:
-                    yield _charge(row, period, cost, cost)
+        if cash[0] or "resale" in name:
+            # what is paid at the start, or comes back at the end, is used up evenly over all months
+            bought = {**row, "ChargeCategory": "Purchase", "ChargeFrequency": "One-Time"}
+            for period, cost in zip([used[0], *used], _cumulative(cash), strict=True):
+                if cost:
+                    yield _charge(bought, period, cost, 0.0)
+            for period, cost in zip(used, spread(sum(cash), [1 / len(used)] * len(used)), strict=True):
+                yield _charge(row, period, 0.0, cost)
             continue
-        bought = {**row, "ChargeCategory": "Purchase", "ChargeFrequency": "One-Time"}
-        for period, cost in zip([used[0], *used], _cumulative(cash), strict=True):
-            if cost:
-                yield _charge(bought, period, cost, 0.0)
-        for period, cost in zip(used, spread(sum(cash), [1 / len(used)] * len(used)), strict=True):
-            yield _charge(row, period, 0.0, cost)
-
-
-def _rented_machine(answer: Mapping[str, Any]) -> Row:
-    """Return what a month of rented hours is called: its accelerator, and the offer whose price it has."""
-    gpu: str = answer["rented"]["gpu"]
-    offer: Mapping[str, Any] = next((row for row in answer["options"] if row["name"] == "rent"), {})
-    return {
-        **_MACHINE,
-        **({"ProviderName": offer["provider"]} if offer.get("provider") else {}),
-        "SkuId": gpu,
-        "SkuPriceId": offer.get("offer_id") or gpu,
-        "SkuMeter": f"{gpu} {offer.get('option') or ''}".strip(),
-        "SkuPriceDetails": json.dumps({"F_GpuCount": 1, "GpuModel": gpu}),  # of a GPU-hour
-        "PricingUnit": "GPU-hour",
-        "x_GpusPerUnit": 1,
-    }
+        for month, (period, cost) in enumerate(zip(used, _cumulative(cash[1:]), strict=True), 1):
+            gpu_hours = hours.get((name, month))
+            if cost and gpu_hours:
+                yield _charge({**row, **machine}, period, cost, cost, gpu_hours)
+            elif cost:
+                yield _charge(row, period, cost, cost)
 
 
 def _charge(row: Row, period: Period, billed: float, effective: float, quantity: float = 1.0) -> Row:
@@ -411,7 +398,7 @@ def _rented(
         return
     if not bound:
         return
-    named = {
+    commitment = {
         "CommitmentDiscountId": supply["name"],
         "CommitmentDiscountName": supply["name"].replace("_", " "),
         "CommitmentDiscountCategory": "Usage",
@@ -419,14 +406,15 @@ def _rented(
         "PricingCategory": "Committed",
         "CommitmentDiscountType": "commitment",
     }
+    # The purchase is billed and costs nothing by itself; its use and what nobody used share its cost to the cent.
     cost, used = round(bound * price, 2), round(min(hours, bound) * price, 2)
-    yield _charge({**row, **named, "CommitmentDiscountStatus": "Used"}, period, 0.0, used, min(hours, bound))
+    yield _charge({**row, **commitment, "CommitmentDiscountStatus": "Used"}, period, 0.0, used, min(hours, bound))
     if bound > hours:
-        idle = {**row, **named, "CommitmentDiscountStatus": "Unused"}
+        idle = {**row, **commitment, "CommitmentDiscountStatus": "Unused"}
         yield _charge(idle, period, 0.0, cost - used, bound - hours)
     bought = {
         **row,
-        **named,
+        **commitment,
         "ChargeCategory": "Purchase",
         "ChargeFrequency": "Recurring",
         "PricingUnit": "month",

@@ -22,7 +22,7 @@ from gpucost.invoices.reconciliation import (
     TAX,
     UNBILLED,
     UNPLANNED,
-    Asked,
+    InvoiceQuestion,
     read_map,
     reconciled,
     showback,
@@ -115,7 +115,7 @@ def charges(side):
 def test_the_parts_add_up_to_the_difference_to_the_cent(plan, invoice, work):
     """Whatever the charges: billed and effective, each part and each left charge is counted once."""
     rates = {"USD": 1.0, "EUR": 1.1}, {"USD": 1.0, "EUR": 1.2}
-    answer = reconciled(frame({}, START.date(), "x"), invoice, plan, Asked("team", "cost", work, {}, *rates))
+    answer = reconciled(frame({}, START.date(), "x"), invoice, plan, InvoiceQuestion("team", "cost", work, {}, *rates))
     for basis in ("billed", "effective"):
         cents = sum(round(part[f"{basis}_usd"] * 100) for part in answer["parts"])
         assert cents == round(answer["totals"][f"{basis}_difference_usd"] * 100)
