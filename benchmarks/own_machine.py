@@ -31,12 +31,12 @@ def figures(errors: list[float]) -> str:
 def training_errors(catalog: Catalog, bench: dict, gpu: str, short: set[str]) -> dict[str, list[float]]:
     """Return the errors of all steps, of those beyond the short profile, and of these after it."""
     rows = from_bench.training_rows(bench, gpu)
-    own = training.gather([row for row in rows if row["id"] in short], catalog, words=True)
+    own = training.gather([row for row in rows if row["id"] in short], catalog, as_written=True)
     base = training_calibration(catalog)
     tuned = training.tune(own, base) if own.rows else base
     errors: dict[str, list[float]] = {"training": [], "training beyond short": [], "training after short": []}
     for row in rows:
-        measured = training.gather([row], catalog, words=True)
+        measured = training.gather([row], catalog, as_written=True)
         before, after = (
             abs(training.predict(measured, calibration)[0].predicted / measured.figures[0].value - 1)
             for calibration in (base, tuned)

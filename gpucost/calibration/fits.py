@@ -26,7 +26,7 @@ from gpucost.physics.training.calibration import SCHEME as TRAINING
 
 _OWN_SOURCE_ID = "own-runs"
 _OWN_SPREAD_RATIO = 0.5  # a user's runs move parameters less easily than the first fit did
-AGAIN = "printed again: "  # and the id of the first, in the column `sanity`
+AGAIN = "printed again: "  # and the id of the first, in the column `sanity`  # two rows of one run would weigh twice
 OWN_RUNS = "Runs of our own"  # one voice: the device benchmarks repeat and extend these rows
 
 
@@ -50,7 +50,7 @@ class FitKind(Struct, frozen=True):
     """What differs between the calibrations of training and serving."""
 
     scheme: Scheme
-    what: str  # is counted
+    counted: str  # what its fits count
     current: Callable[[Catalog], Calibration]
     gather_own: Callable[[Sequence[Mapping[str, Any]], Catalog], Measurements]
     tune: Callable[[Measurements, Calibration], Calibration]
@@ -65,45 +65,48 @@ KINDS = {
 def read_own(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], stack: str = "") -> Measurements:
     """Return a user's own runs, read: each of a name of its own, those that cannot be skipped with the reason."""
     names = [str(row.get("id") or f"row {place}") for place, row in enumerate(rows, 1)]
-    if kind == "training" and (twice := repeated(names)):
+    twice = repeated(names) if kind == "training" else ()  # a fit of serving keeps no run by its name
+    if twice:
         raise UsageError(
             f"two runs are called {shown(twice[0])}, of which one would count: give each an id of its own, and keep "
             "machines apart with --machine, one at a time."
         )
-    called = (f"{name} [{stack}]" if stack else name for name in names)
-    own = [{**row, "id": name} for row, name in zip(rows, called, strict=True)]
-    found = KINDS[kind].gather_own(own, catalog)
-    if not found.figures:
-        reasons = "; ".join(f"{entry['id']}: {entry['reason']}" for entry in found.skipped[:3])
-        raise UsageError(f"no usable {KINDS[kind].what} to fit." + (f" Skipped: {reasons}." if reasons else ""))
-    return found
+    called = (f"{name} [{stack}]" if stack else name for name in names)  # one run may be of several classes
+    named_rows = [{**row, "id": name} for row, name in zip(rows, called, strict=True)]
+    measured = KINDS[kind].gather_own(named_rows, catalog)
+    if not measured.figures:
+        reasons = "; ".join(f"{entry['id']}: {entry['reason']}" for entry in measured.skipped[:3])
+        raise UsageError(f"no usable {KINDS[kind].counted} to fit." + (f" Skipped: {reasons}." if reasons else ""))
+    return measured
 
 
 def fit_read(
-    catalog: Catalog, kind: str, found: Measurements, stack: str = ""
+    catalog: Catalog, kind: str, measured: Measurements, stack: str = ""
 ) -> tuple[Calibration, list[dict[str, Any]]]:
     """Fit a user's own runs on top of the current calibration: the parameters they say nothing about stay.
 
     With `stack` they are of a class of one's own, which has the physics of the class that most of them are of.
     """
-    k = KINDS[kind]
-    base = k.current(catalog)
-    fitted = k.tune(found, base)
+    base = KINDS[kind].current(catalog)
+    fitted = KINDS[kind].tune(measured, base)
     if stack:
-        like = Counter(row.software for row in found.rows).most_common(1)[0][0]
+        # a class of one's own has no parameters: it borrows those of the class that most of its runs look like
+        like = Counter(row.software for row in measured.rows).most_common(1)[0][0]
         fitted = replace(fitted, stacks={**base.stacks, stack: like})
-    return fitted, table(k.scheme, fitted, len(found.figures), _OWN_SOURCE_ID, base.values, _OWN_SPREAD_RATIO)
+    return fitted, table(
+        KINDS[kind].scheme, fitted, len(measured.figures), _OWN_SOURCE_ID, base.values, _OWN_SPREAD_RATIO
+    )
 
 
 def without(catalog: Catalog, machine: str) -> list[dict[str, Any]]:
     """Return the current calibration of training without the runs of a named machine."""
     base = training_calibration(catalog)
-    kept = tuple(run for run in base.runs if not run.name.startswith(f"{machine}: "))
-    if len(kept) == len(base.runs):
+    runs = tuple(run for run in base.runs if not run.name.startswith(f"{machine}: "))
+    if len(runs) == len(base.runs):
         known = sorted({run.name.partition(": ")[0] for run in base.runs if ": " in run.name})
         raise UsageError(f"no run of {machine!r} is kept. " + (f"Machines: {', '.join(known)}." if known else ""))
-    left = replace(base, runs=kept)
-    return table(TRAINING, left, len(kept), _OWN_SOURCE_ID, base.values, _OWN_SPREAD_RATIO)
+    left = replace(base, runs=runs)
+    return table(TRAINING, left, len(runs), _OWN_SOURCE_ID, base.values, _OWN_SPREAD_RATIO)
 
 
 def without_stack(catalog: Catalog, stack: str) -> list[dict[str, Any]]:
@@ -112,18 +115,18 @@ def without_stack(catalog: Catalog, stack: str) -> list[dict[str, Any]]:
     if stack not in base.stacks:
         known = f" Yours: {', '.join(base.stacks)}." if base.stacks else ""
         raise UsageError(f"there is no class of your own called {stack!r}.{known}")
-    kept = tuple(run for run in base.runs if run.stack != stack)
-    left = replace(base, runs=kept, stacks={name: like for name, like in base.stacks.items() if name != stack})
-    return table(TRAINING, left, len(kept), _OWN_SOURCE_ID, base.values, _OWN_SPREAD_RATIO)
+    runs = tuple(run for run in base.runs if run.stack != stack)
+    left = replace(base, runs=runs, stacks={name: like for name, like in base.stacks.items() if name != stack})
+    return table(TRAINING, left, len(runs), _OWN_SOURCE_ID, base.values, _OWN_SPREAD_RATIO)
 
 
 def stacks_of(catalog: Catalog) -> list[dict[str, Any]]:
     """Return the classes of one's own: what each is like, its runs, and the median of predicted ÷ measured speed."""
     base = training_calibration(catalog)
-    found = []
+    classes = []
     for name, like in base.stacks.items():
         ratios = [run.ratio for run in base.runs if run.stack == name]
-        found.append(
+        classes.append(
             {
                 "name": name,
                 "like": "typical" if like == "unknown" else like,
@@ -131,44 +134,40 @@ def stacks_of(catalog: Catalog) -> list[dict[str, Any]]:
                 "median_ratio": float(np.median(ratios)) if ratios else None,
             }
         )
-    return found
-
-
-def _run_changes(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return predicted ÷ measured of each run of one's own before and after the calibration, and its narrower range."""
-    runs = TRAINING.load([row for row in rows if row["kind"] == "run"]).runs
-    if not runs:
-        return []
-    own = own_runs.runs_of(runs)
-    after = np.exp(own.residual - own_runs.correction(own, own.features))
-    closer = own_runs.closeness(own, own.features)
-    return [
-        {
-            "name": run.name,
-            "before": run.ratio,
-            "after": float(ratio),
-            "change_fraction": float(ratio) / run.ratio - 1,
-            "narrower_fraction": 1 - float(width),
-            "meaning": "predicted speed ÷ measured",
-        }
-        for run, ratio, width in zip(runs, after, closer, strict=True)
-    ]
+    return classes
 
 
 def changes(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], smallest: float) -> list[dict[str, Any]]:
     """Return what a calibration changes against the current one: runs, parameters and widths that moved."""
     base = KINDS[kind].current(catalog)
-    found = _run_changes(rows)
+    entries: list[dict[str, Any]] = []
+    # runs of one's own: predicted ÷ measured before and after, and by how much the range near each is narrower
+    runs = TRAINING.load([row for row in rows if row["kind"] == "run"]).runs
+    if runs:
+        run_set = own_runs.runs_of(runs)
+        after = np.exp(run_set.residual - own_runs.correction(run_set, run_set.features))
+        closer = own_runs.closeness(run_set, run_set.features)
+        entries = [
+            {
+                "name": run.name,
+                "before": run.ratio,
+                "after": float(ratio),
+                "change_fraction": float(ratio) / run.ratio - 1,
+                "narrower_fraction": 1 - float(width),
+                "meaning": "predicted speed ÷ measured",
+            }
+            for run, ratio, width in zip(runs, after, closer, strict=True)
+        ]
     for row in rows:
-        if row["kind"] in ("run", "stack"):
+        if row["kind"] in ("run", "stack"):  # a class is a name, and changes no number
             continue
         before = (base.ranges if row["kind"] == "range" else base.values)[str(row["name"])]
         change = float(row["value"]) / before - 1
         if abs(change) >= smallest:
             entry = {"name": row["name"], "before": before, "after": row["value"], "change_fraction": change}
             narrower = -change if row["kind"] == "range" else None
-            found.append({**entry, "narrower_fraction": narrower, "meaning": row["meaning"]})
-    return sorted(found, key=lambda entry: -abs(entry["change_fraction"]))
+            entries.append({**entry, "narrower_fraction": narrower, "meaning": row["meaning"]})
+    return sorted(entries, key=lambda entry: -abs(entry["change_fraction"]))
 
 
 # --- The validations that the command and the library offer: one function per kind.
@@ -176,10 +175,11 @@ def changes(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], smal
 
 def validate_training(catalog: Catalog, path: str | None = None, *, core: bool = False) -> ValidationReport:
     """Predict training runs; `core` keeps the rows well suited."""
-    measured = training.gather(read_file(path), catalog, words=True) if path else training_shipped(catalog)
+    measured = training.gather(read_file(path), catalog, as_written=True) if path else training_shipped(catalog)
     items = training.predict(measured, training_calibration(catalog)) if measured.rows else []
     items = [item for item, row in zip(items, measured.rows, strict=True) if row.core or not core]
     measured = measured.core() if core else measured
+    # the command says so itself: an error over rows that a fit has seen is no promise for others
     method = "predicted with the shipped calibration, fitted to rows marked core (in-sample for those)"
     return training.report_payload(
         measured, items, kind="validation", validated="training", method=method, baselines=baselines(measured)
@@ -189,7 +189,7 @@ def validate_training(catalog: Catalog, path: str | None = None, *, core: bool =
 def validate_serving(catalog: Catalog, path: str | None = None, *, core: bool = False) -> ValidationReport:
     """Predict serving runs; `core` keeps the rows well suited."""
     rows = read_file(path) if path else catalog.rows("serving_measurements")
-    measured = serving.gather(rows, catalog, words=path is not None)
+    measured = serving.gather(rows, catalog, as_written=path is not None)
     method = (
         "predicted with the shipped calibration, which was fitted to the shipped rows "
         "(in-sample where they are among these)"
@@ -203,18 +203,18 @@ def validate_serving(catalog: Catalog, path: str | None = None, *, core: bool = 
     )
 
 
-def baselines(found: Measurements) -> dict[str, Baseline]:
+def baselines(measured: Measurements) -> dict[str, Baseline]:
     """Return the figures of two rules that a model must beat, on the same rows."""
-    if not found.rows:
+    if not measured.rows:
         return {}
-    width = np.zeros(len(found.rows))
+    width = np.zeros(len(measured.rows))  # a rule claims no range
     rules = {
-        "constant_mfu": training.constant_mfu(found),
-        "six_n_d_at_40_percent": training.rule_of_thumb(found),
+        "constant_mfu": training.constant_mfu(measured),
+        "six_n_d_at_40_percent": training.rule_of_thumb(measured),
     }
     answer: dict[str, Baseline] = {}
     for name, logged in rules.items():
-        timed = [item for item in found.items(np.exp(logged), width) if item.group not in training.FLOP_BASES]
+        timed = [item for item in measured.items(np.exp(logged), width) if item.group not in training.FLOP_BASES]
         known: Mapping[str, Any] = measurements.statistics(timed)
         answer[name] = cast(Baseline, {key: known[key] for key in Baseline.__annotations__})
     return answer

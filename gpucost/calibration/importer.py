@@ -18,9 +18,7 @@ from gpucost.physics.serving.calibration import MOST_CACHED, PREFIX_CACHING
 from gpucost.physics.serving.efficiency import SERVERS
 
 _VARIANT = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
-_LIMITED_SHARE = (
-    0.75  # of its full power that a chip said to be limited runs at: an assumption, as H100 at 500 of 700 W
-)
+_LIMITED_SHARE = 0.75  # of its full power that a chip called limited runs at: assumed, as H100 at 500 of 700 W
 _QUESTION_TOKENS = 220.0  # of a paragraph of SQuAD with its question and answer: an assumption
 _NOTHING_CACHED = (
     r"\brandom(ly)? (lengths|prompts|tokens|token ids|inputs|dataset|data)|no cache hits|(no|without) (a )?prefix cach"
@@ -45,8 +43,10 @@ _TUNED_SIGNS = r"mlperf|max_num_seqs ?=|max-num-seqs|trtllm-bench|submission|ven
 
 def entered(row: Row, kind: str, facts: Catalog) -> dict[str, Any]:
     """Return a row with the columns filled that its words speak of; what a column states already stands."""
-    told = training_columns(row, facts) if kind == "training" else _serving_columns(row, facts)
-    spoken = {name: value for name, value in told.items() if wording.missing(row.get(name)) and value not in (None, "")}
+    columns = training_columns(row, facts) if kind == "training" else _serving_columns(row, facts)
+    spoken = {
+        name: value for name, value in columns.items() if wording.missing(row.get(name)) and value not in (None, "")
+    }
     return {**row, **spoken}
 
 
@@ -55,37 +55,45 @@ def entered(row: Row, kind: str, facts: Catalog) -> dict[str, Any]:
 
 def training_columns(row: Row, facts: Catalog) -> dict[str, Any]:
     """Return what the words of a row of training say, by column."""
-    said, notes = f"{row.get('gpu')} {row.get('notes')}", row.get("notes")
+    gpu_and_notes, notes = f"{row.get('gpu')} {row.get('notes')}", row.get("notes")
     framework = str(row.get("framework") or "")
     software = f"{framework} {notes}"
+    # the chip: the H100 of HBM2e, and a power limit in watts or in words
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, [])
-    variant = accelerator.id.startswith("h100-sxm") and _says_variant(said)
-    limit = power_limit_w(said)
-    if limit is None and _is_power_limited(said):
+    variant = accelerator.id.startswith("h100-sxm") and _says_variant(gpu_and_notes)
+    limit = power_limit_w(gpu_and_notes)
+    if limit is None and _is_power_limited(gpu_and_notes):
         power_w = facts.accelerator(_VARIANT).tdp_w if variant else accelerator.tdp_w
         limit = _LIMITED_SHARE * power_w if power_w else None
+    # the network: a rate of a node is shared by its accelerators
     text = str(row.get("interconnect") or "")
     node = re.search(r"(?<!\d)(\d+)-GPU node", text)
     node_gpus = int(node[1]) if node else facts.default_system(_VARIANT if variant else accelerator.id).gpus
-    questions = _tunes_questions(row)
+    # NeMo and its heirs time tuning on SQuAD in packed sequences, and adapt the product of queries, keys and values
+    # (NVIDIA/NeMo, scripts/performance and collections/llm/recipes); documents of MLPerf's task fill their sequence.
+    stack = f"{framework} {notes}".lower()
+    tunes = str(row.get("task") or "") in ("sft", "lora") and "mlperf" not in stack
+    questions = tunes and re.search(r"nemo|megatron[-_ ]?bridge", stack) is not None
     both = "megatron" in framework.lower() and "deepspeed" in framework.lower()
     return {
         "accelerator": _VARIANT if variant else "",
         "power_limit_w": limit,
         "node_gpus": int(node[1]) if node else None,
+        # a rack of NVLink is no node: its trays of four have the network cards
         "scaleout_gb_per_s": scaleout_gb_per_s(text, node_gpus if node_gpus <= 16 else 4),
+        # Megatron-DeepSpeed is taken without a fused kernel, whatever else is said of attention
         "flash_attention": "n" if both or _attends_unfused(software) else "",
         "vp": 1 if re.search(r"no(t| )?-? ?interleav|without interleav", str(notes or "").lower()) else None,
         "dispatcher": dispatcher(software),
         "sinks": "fused" if _has_flexible_attention(framework) else "",
         "local_batch": local_batch(notes),
-        "offload": "" if (found := offload(notes)) == "none" else found,
+        "offload": "" if (host_memory := offload(notes)) == "none" else host_memory,
         "document_tokens": _QUESTION_TOKENS if questions else None,
         "lora_targets": "qkv" if questions else "",
     }
 
 
-def _attends_unfused(words: str) -> bool:
+def _attends_unfused(text: str) -> bool:
     """Tell whether words name attention without a fused kernel; PyTorch's deterministic mode leaves masks to none.
 
     >>> _attends_unfused("transformers 4.49, deterministic algorithms"), _attends_unfused("attn_implementation=eager")
@@ -93,18 +101,7 @@ def _attends_unfused(words: str) -> bool:
     >>> _attends_unfused("torchtune, eager mode"), _attends_unfused("attn_implementation sdpa")
     (False, False)
     """
-    return wording.attends_as_library(words) or re.search(r"deterministic (algorithms|mode)", words.lower()) is not None
-
-
-def _tunes_questions(row: Row) -> bool:
-    """Return whether a row tunes as NeMo and its heirs time it: packed questions, adapters on one product a layer.
-
-    Their recipes take SQuAD in packed sequences and adapt the product of queries, keys and values (NVIDIA/NeMo,
-    scripts/performance and collections/llm/recipes); MLPerf's task has documents that fill their sequence.
-    """
-    words = f"{row.get('framework')} {row.get('notes')}".lower()
-    named = re.search(r"nemo|megatron[-_ ]?bridge", words) is not None
-    return named and str(row.get("task") or "") in ("sft", "lora") and "mlperf" not in words
+    return wording.attends_as_library(text) or re.search(r"deterministic (algorithms|mode)", text.lower()) is not None
 
 
 def power_limit_w(text: object) -> float | None:
@@ -174,13 +171,15 @@ def scaleout_gb_per_s(text: object, node_gpus: float) -> float | None:
     50.0
     """
     word = re.sub(r"(management|storage\+?\w{0,12}):[^,]*(,|$)", "", str(text or ""), flags=re.IGNORECASE)
+    # of several rates the fastest: a list names storage and management networks too
     best = None
     for match in _GBIT.finditer(word):
         cards = int(match[1]) if match[1] else 1
         per_node = cards * float(match[2]) / 8
-        rate = float(match[2]) / 8 if "per gpu" in word.lower() and not match[1] else per_node / node_gpus
+        each = "per gpu" in word.lower() and not match[1]
+        rate = float(match[2]) / 8 if each else per_node / node_gpus
         best = rate if best is None else max(best, rate)
-    if best is None:
+    if best is None:  # generations of InfiniBand: NDR carries 400 Gb/s, HDR 200, one card for each accelerator
         lowered = word.lower()
         if re.search(r"\bndr\b", lowered):
             return 50.0
@@ -198,11 +197,8 @@ def dispatcher(text: object) -> str:
     word = str(text or "").lower()
     if re.search(r"deep-?ep|hybrid-?ep|flex dispatcher|hai-?llm", word):
         return "fused"
-    return (
-        "alltoall"
-        if re.search(r"(all-?to-?all|a2a|allgather)[ -]dispatcher|dispatcher[ =:]+(alltoall|all-to-all)", word)
-        else ""
-    )
+    plain = re.search(r"(all-?to-?all|a2a|allgather)[ -]dispatcher|dispatcher[ =:]+(alltoall|all-to-all)", word)
+    return "alltoall" if plain else ""
 
 
 def _has_flexible_attention(text: object) -> bool:
@@ -219,49 +215,47 @@ def _has_flexible_attention(text: object) -> bool:
 
 def _serving_columns(row: Row, facts: Catalog) -> dict[str, Any]:
     """Return what the words of a row of serving say, by column."""
-    words = str(row.get("notes") or "")
+    notes = str(row.get("notes") or "")
     batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
     batch = batch if batch is not None and batch > 0 else None
     name = row.get("engine_class") or engine_class(row, facts)
-    load = row.get("load") or scenario(row.get("scenario"), batch, rate, words)
+    load = row.get("load") or scenario(row.get("scenario"), batch, rate, notes)
     if load == "rated" and name == "tuned":  # a submission's server scenario: the highest rate that meets its latency
         load = "saturated"
-    request_set = _sign_of("lengths", words.lower())
+    # the request set by its sign, of which `wording.lengths` knows the usual lengths
+    signs = (sign for kind, sign, _ in wording.signs() if kind == "lengths" and sign in notes.lower())
+    request_set = next(signs, "")
     _, output, _ = wording.lengths(None, wording.number(row.get("osl")), load, request_set)
-    pools = re.search(r"(?<!\d)(\d+) prefill \+ (\d+) decode", words)
-    spread = re.search(r"(?<!no )(?<!without )(attention[- ]dp\b|dp attention)", words.lower())
-    tokens, keeping = drafted(words), name in PREFIX_CACHING
+    pools = re.search(r"(?<!\d)(\d+) prefill \+ (\d+) decode", notes)
+    spread = re.search(r"(?<!no )(?<!without )(attention[- ]dp\b|dp attention)", notes.lower())
+    tokens, keeping = drafted(notes), name in PREFIX_CACHING
     return {
         "engine_class": "" if name == "unknown" else name,
         "load": load,
-        "served_by": server(row.get("served_by"), f"{row.get('scenario')} {row.get('engine')} {words}", load),
+        "served_by": server(row.get("served_by"), f"{row.get('scenario')} {row.get('engine')} {notes}", load),
         "request_set": request_set,
-        "requests": requests(words, max(output, 1.0)),
-        "varied_lengths": 1 if varied(words) else None,
-        "decode_only": 1 if re.search(r"decode only|= ?1000 ?/ ?itl", words.lower()) else None,
+        "requests": requests(notes, max(output, 1.0)),
+        "varied_lengths": 1 if varied(notes) else None,
+        "decode_only": 1 if re.search(r"decode only|= ?1000 ?/ ?itl", notes.lower()) else None,
         "draft_tokens": tokens or None,
-        "prefix_hit_fraction": prefix_hit(f"{row.get('scenario')} {words}", keeping=keeping),
-        "attention_data": _count_in(r"attention data parallel\s+(\d+)", words),
+        "prefix_hit_fraction": prefix_hit(f"{row.get('scenario')} {notes}", keeping=keeping),
+        "attention_data": _count_in(r"attention data parallel\s+(\d+)", notes),
         "attention_spread": 1 if spread else None,
-        "expert_tensor": _count_in(r"moe tp\s+(\d+)", words),
+        "expert_tensor": _count_in(r"moe tp\s+(\d+)", notes),
         "prompt_workers": int(pools[1]) if pools else None,
         "decode_workers": int(pools[2]) if pools else None,
     }
 
 
-def _sign_of(of: str, words: str) -> str:
-    """Return the first sign of a kind that stands in some words; nothing where none does."""
-    return next((sign for kind, sign, _ in wording.signs() if kind == of and sign in words), "")
-
-
 def engine_class(row: Row, facts: Catalog) -> str:
     """Return the engine of a row by the table of names; a row that describes a bare step has none."""
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, [])
+    # without a day: when a chip's users have it, and no earlier than most of what is published
     year = wording.year(row.get("as_of"), max(accelerator.year + 1.5, 2025.0), [])
-    found = engine(row.get("engine"), year)
-    if found == "unknown" and _is_bare_step(row.get("scenario"), row.get("notes"), row.get("engine")):
+    name = engine(row.get("engine"), year)
+    if name == "unknown" and _is_bare_step(row.get("scenario"), row.get("notes"), row.get("engine")):
         return "plain"
-    return found
+    return name
 
 
 def engine(text: object, year: float) -> str:
@@ -277,7 +271,25 @@ def engine(text: object, year: float) -> str:
     if name := signed("engine", word):
         return name
     if "vllm" in word:
-        return _vllm_era(word, year)
+        # its eras: 0.8 made the new scheduler the default; 0.6 and 0.7 hide part of the host's work
+        match = re.search(r"vllm[-_ /]*(?:(?:tpu|xpu|rocm)[-_ ]*)?v?(\d+)\.(\d+)", word)
+        minor = None
+        if match:
+            minor = int(match[2]) if match[1] == "0" else 99  # since 1.0 all are modern
+        stated = re.search(r"\b(20\d\d)\b", word)
+        year = float(stated[1]) + 0.5 if stated else year
+        for other, name in (("tpu", "vllm-tpu"), ("xpu", "vllm-xpu"), ("intel", "vllm-xpu")):
+            if other in word:
+                return name
+        if minor >= 8 if minor is not None else year >= 2025.1:  # about when 0.8 came
+            return "vllm"
+        if "rocm" in word:
+            return "vllm-rocm"
+        if minor is None:  # the version that was current on the day
+            minor = 6 if year >= 2024.7 else 3 if year >= 2024 else 0
+        if minor >= 6:
+            return "vllm-2025"
+        return "vllm-2024" if minor >= 3 else "vllm-2023"
     if "transformers" in word or "huggingface" in word or "hf " in word:
         return "transformers"
     if any(sign in word for sign in _EARLY_SIGNS):
@@ -285,26 +297,6 @@ def engine(text: object, year: float) -> str:
     if "eager" in word:
         return "eager"
     return "plain" if any(sign in word for sign in _PLAIN_SIGNS) else "unknown"
-
-
-def _vllm_era(word: str, year: float) -> str:
-    """Read the era of vLLM: 0.8 made the new scheduler the default; 0.6 and 0.7 hide part of the host's work."""
-    match = re.search(r"vllm[-_ /]*(?:(?:tpu|xpu|rocm)[-_ ]*)?v?(\d+)\.(\d+)", word)
-    stated = re.search(r"\b(20\d\d)\b", word)
-    year = float(stated[1]) + 0.5 if stated else year
-    minor = int(match[2]) if match and match[1] == "0" else 99 if match else None
-    if "tpu" in word:
-        return "vllm-tpu"
-    if "xpu" in word or "intel" in word:
-        return "vllm-xpu"
-    modern = minor >= 8 if minor is not None else year >= 2025.1
-    if modern:
-        return "vllm"
-    if "rocm" in word:
-        return "vllm-rocm"
-    if minor is not None:
-        return "vllm-2025" if minor >= 6 else "vllm-2024" if minor >= 3 else "vllm-2023"
-    return "vllm-2023" if year < 2024 else "vllm-2024" if year < 2024.7 else "vllm-2025"
 
 
 def _is_bare_step(*texts: object) -> bool:
@@ -339,7 +331,7 @@ def scenario(text: object, batch: float | None, rate: float | None, notes: str) 
     return "rated" if rate else "saturated"
 
 
-def server(stated: object, words: str, kind: str) -> str:
+def server(stated: object, remarks: str, kind: str) -> str:
     """Read how a model is served: offline, by a tuned server, or by one as it comes.
 
     Benchmarks that drive a server and name no setting ran it as it comes; what runs alone or in fixed batches has none.
@@ -352,7 +344,7 @@ def server(stated: object, words: str, kind: str) -> str:
     word = str(stated or "").strip().lower()
     if word in SERVERS:
         return word
-    lowered = re.sub(r"(no|without a?) ?server", "offline", words.lower())
+    lowered = re.sub(r"(no|without a?) ?server", "offline", remarks.lower())
     if re.search(_SERVED_SIGNS, lowered) and not re.search(_TUNED_SIGNS, lowered):
         return "default"
     return "offline" if kind in ("single", "batch", "prompt", "pool") and "server" not in lowered else "tuned"
@@ -402,12 +394,12 @@ def prefix_hit(notes: str, *, keeping: bool) -> float | None:
     >>> prefix_hit("the same prompt 20 times", keeping=False)
     0.0
     """
-    words = notes.lower()
-    if match := re.search(r"(?<!\d)(\d+(?:\.\d+)?)\s*%[^;,.]{0,30}cache hit", words):
+    text = notes.lower()
+    if match := re.search(r"(?<!\d)(\d+(?:\.\d+)?)\s*%[^;,.]{0,30}cache hit", text):
         return min(float(match[1]) / 100, MOST_CACHED)
-    if re.search(_NOTHING_CACHED, words):
+    if re.search(_NOTHING_CACHED, text):
         return 0.0
-    return MOST_CACHED * keeping if re.search(_REPEATED, words) else None
+    return MOST_CACHED * keeping if re.search(_REPEATED, text) else None
 
 
 def _count_in(pattern: str, text: str) -> int | None:

@@ -77,7 +77,8 @@ def _tests(path: str) -> Iterator[tuple[int | None, Any]]:
     """Yield every test of a file with its line: the file is one, holds a list of them, or one on each line."""
 
     def parse(text: str) -> Any:
-        return json.loads(text, parse_constant=lambda _: None, object_pairs_hook=once)  # an unlimited rate, no value
+        # Infinity and NaN, which Python's writers leave in JSON: an unlimited rate, no value
+        return json.loads(text, parse_constant=lambda _: None, object_pairs_hook=once)
 
     text = read_text(path, "limit_log_file_bytes")
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
@@ -87,10 +88,11 @@ def _tests(path: str) -> Iterator[tuple[int | None, Any]]:
             value = parsed(path, "JSON", parse, document)
         except DataError as error:
             raise DataError(error.reason, file=path, row=number or error.row, column=error.column) from None
+        # guidellm writes a report of several tests, which share what stands around them
         benchmarks = value.get("benchmarks") if isinstance(value, dict) else None
         if isinstance(benchmarks, list):
             report = {key: part for key, part in value.items() if key != "benchmarks"}
-            yield from ((number, {"report": report, **one}) for one in benchmarks if isinstance(one, dict))
+            yield from ((number, {"report": report, **test}) for test in benchmarks if isinstance(test, dict))
         else:
             yield number, value
 
@@ -116,15 +118,11 @@ class _LoadResult:
 
     def __init__(self, test: Any, path: str, line: int | None) -> None:
         self.test, self.path, self.line = test, path, line
-        self.writer = self._writer()
-        self.places = writers()[self.writer]
-
-    def _writer(self) -> str:
-        """Return who wrote the result, by its keys."""
-        for writer, figures in writers().items():
-            if all(at(self.test, sign.path) is not None for sign in figures["sign"]):
-                return writer
-        keys = ", ".join(map(str, list(self.test)[:6])) if isinstance(self.test, Mapping) else type(self.test).__name__
+        for writer, places in writers().items():
+            if all(at(test, sign.path) is not None for sign in places["sign"]):
+                self.writer, self.places = writer, places
+                return
+        keys = ", ".join(map(str, list(test)[:6])) if isinstance(test, Mapping) else type(test).__name__
         raise self.refused(
             f"is not the result of a load test by {', '.join(writers())}: it holds {shown(keys)[1:-1]}. Name the file"
             " with the percentiles, such as profile_export_aiperf.json or stage_0_lifecycle_metrics.json"
@@ -192,16 +190,16 @@ class _LoadResult:
         rate, clients, pattern = self.number("request_rate"), self.number("max_concurrency"), str(self.word("pattern"))
         by_stage = self.writer == "inference-perf"
         if pattern in _CLOSED or (by_stage and clients):
-            rate = None
+            rate = None  # what it states is then the rate that was reached
         if pattern == "synchronous":
             clients = 1.0
         if by_stage and not rate and not clients:
             reason = "holds stages of several rates together. Name stage_0_lifecycle_metrics.json or another stage"
             raise self.refused(reason, "load_summary.requested_rate")
-        arrival = None if not rate else "constant" if pattern == "constant" else "poisson"
+        arrival = ("constant" if pattern == "constant" else "poisson") if rate else None
         burst, data_set = self.number("burstiness"), self.word("data_set")
-        words = [f"burstiness {burst:g}"] if burst and arrival == "poisson" else []
-        return rate or None, clients or None, arrival, "; ".join([*words, *([str(data_set)] if data_set else [])])
+        notes = [f"burstiness {burst:g}"] if burst and arrival == "poisson" else []
+        return rate or None, clients or None, arrival, "; ".join([*notes, *([str(data_set)] if data_set else [])])
 
     def lengths(self, side: str, completed: float) -> tuple[float, float | None]:
         """Return the mean and the standard deviation of prompts or outputs; None where the file does not tell it."""
@@ -209,11 +207,13 @@ class _LoadResult:
         mean = self.number(f"mean_{side}_tokens") or (total / completed if total else None)
         if not mean:
             raise self.refused(f"states no mean {side} tokens. Run the test with a tokenizer", f"mean_{side}_tokens")
+        # every length if the file has them, without those of failed requests (0); else what a random set was told
         each = self.word(f"{side}_lengths")
-        if isinstance(each, list) and len(each) > 1 and all(type(one) is int for one in each):
-            return mean, float(np.std([one for one in each if one > 0] or [0.0]))
+        if isinstance(each, list) and len(each) > 1 and all(type(tokens) is int for tokens in each):
+            return mean, float(np.std([tokens for tokens in each if tokens > 0] or [0.0]))
         shortest = self.number("shortest")
         if shortest is not None and shortest <= 1 and str(self.word("data_set")).startswith("random"):
+            # even from s to 1 of the longest, as 1 ± (1 − s)/(1 + s) of the mean
             return mean, mean * _EVEN_SPREAD * (1 - shortest) / (1 + shortest)
         return mean, self.number(f"{side}_std_tokens")
 
@@ -223,11 +223,12 @@ class _LoadResult:
         for time, (_, scale, unit) in TIMES.items():
             rising = []
             for statistic in STATISTICS:
-                if (stated := self.stated(time, statistic)) is None:
+                stated = self.stated(time, statistic)
+                if stated is None:
                     continue
                 times[f"{time}_{statistic}_{unit}"] = stated[0] * scale
                 rising += [] if statistic == "mean" else [stated]
-            for (low, _), (high, path) in pairwise(rising):
+            for (low, _), (high, path) in pairwise(rising):  # but for rounding
                 if high < low * (1 - 1e-9):
                     reason = f"is {high:g} s, below a lower percentile of {low:g} s. Export the result again"
                     raise self.refused(reason, path)
@@ -255,7 +256,9 @@ class _LoadResult:
     def engine(self) -> str:
         """Return the engine that was asked; a client of a common interface does not say whose server it was."""
         client = str(self.word("engine") or "").split("-")[0].lower()
-        return client if client in ENGINES else "vllm" if self.writer == "vllm" else ""
+        if client in ENGINES:
+            return client
+        return "vllm" if self.writer == "vllm" else ""
 
 
 def _day_of(stated: Any) -> str | None:
@@ -264,18 +267,18 @@ def _day_of(stated: Any) -> str | None:
     >>> _day_of("20250911-101112"), _day_of("2025-06-02T10:00:00"), _day_of(1750000000.5), _day_of(None)
     ('2025-09-11', '2025-06-02', '2025-06-15', None)
     """
-    if isinstance(stated, (int, float)) and 0 < stated < 1e11:
+    if isinstance(stated, (int, float)) and 0 < stated < 1e11:  # seconds since 1970; milliseconds are no day
         return datetime.fromtimestamp(stated, UTC).date().isoformat()
     text = str(stated or "")
     day = text[:8]
     return f"{day[:4]}-{day[4:6]}-{day[6:]}" if len(day) == 8 and day.isdecimal() else text[:10] or None
 
 
-def said(row: Mapping[str, Any]) -> str:
+def sentence_of(row: Mapping[str, Any]) -> str:
     """Return what was read of a test, in a sentence.
 
     >>> test = {"id": "a.json", "requests": 90.0, "failed": 10.0, "mean_input_tokens": 512.0, "n_gpus": 1, "gpu": "l4"}
-    >>> said(test | {"mean_output_tokens": 128.0, "request_rate": 4.0, "max_concurrency": None, "model": "8b"})
+    >>> sentence_of(test | {"mean_output_tokens": 128.0, "request_rate": 4.0, "max_concurrency": None, "model": "8b"})
     'a.json: 8b on 1 × l4, 90 requests of 512 and 128 tokens at 4 requests/s; 10 failed.'
     """
     rate, clients = row["request_rate"], row["max_concurrency"]

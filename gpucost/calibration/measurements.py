@@ -60,12 +60,14 @@ def statistics(items: Sequence[Item]) -> shape.Errors:
     """Return the figures of a set of predictions; None where there are none.
 
     >>> rows = [Item(str(k), "a", "m", 100.0, p, p - 15, p + 15) for k, p in enumerate((90.0, 110.0, 120.0))]
-    >>> found = statistics(rows)
-    >>> round(found["median_abs_error_fraction"], 3), round(found["interval_coverage_fraction"], 3)
+    >>> errors = statistics(rows)
+    >>> round(errors["median_abs_error_fraction"], 3), round(errors["interval_coverage_fraction"], 3)
     (0.1, 0.667)
     """
     if not items:
         return cast(shape.Errors, dict.fromkeys(shape.Errors.__annotations__) | {"predicted": 0})
+    # medians over sources, for one source with hundreds of rows would else speak for all; logarithms, so that twice as
+    # fast and half as fast are equally wrong
     error = np.array([item.error_fraction for item in items])
     size = np.abs(error)
     sources = np.array(pooled_sources(items))
@@ -107,8 +109,9 @@ def payload(
     rows: int, items: Sequence[Item], skipped: Sequence[shape.Skipped], sources: Mapping[str, str], **more: Any
 ) -> shape.ValidationReport:
     """Return the whole report as a JSON-able mapping."""
+    # ties by id, so that a report is the same each time
     ranked = sorted(items, key=lambda item: (-abs(np.log(item.predicted / item.measured)), item.id))
-    found = {
+    report = {
         "rows": rows,
         "skipped": list(skipped),
         **statistics(items),
@@ -116,30 +119,30 @@ def payload(
         "worst": [item.id for item in ranked[:WORST]],
         "items": [as_row(item) for item in items],
     }
-    return cast(shape.ValidationReport, found | more)
+    return cast(shape.ValidationReport, report | more)
 
 
 def answer(
-    found: shape.ValidationReport, request: Mapping[str, Any], as_of: date, catalog_version: str
+    report: shape.ValidationReport, request: Mapping[str, Any], as_of: date, catalog_version: str
 ) -> shape.Validation:
     """Return a report as an answer."""
     return {
-        **found,
+        **report,
         **frame(request, as_of, catalog_version),
-        "lead": lead(found),
+        "lead": lead(report),
         "warnings": [],
         "sources": {},
     }
 
 
-def lead(found: shape.ValidationReport) -> str:
+def lead(report: shape.ValidationReport) -> str:
     """Return the answer in one sentence."""
-    macro, median = found["macro_median_abs_error_fraction"], found["median_abs_error_fraction"]
+    macro, median = report["macro_median_abs_error_fraction"], report["median_abs_error_fraction"]
     if macro is None or median is None:
-        return f"None of {found['rows']} rows could be predicted."
+        return f"None of {report['rows']} rows could be predicted."
     return (
-        f"{found['predicted']} of {found['rows']} rows predicted: the median error is {macro:.1%} as the mean over "
-        f"sources, {median:.1%} over rows; {found['method']}."
+        f"{report['predicted']} of {report['rows']} rows predicted: the median error is {macro:.1%} as the mean over "
+        f"sources, {median:.1%} over rows; {report['method']}."
     )
 
 
@@ -186,18 +189,18 @@ class Measurements(Struct, frozen=True):
 
     def select(self, chosen: Flags) -> "Measurements":
         """Return the rows that are chosen, with their figures."""
-        kept = np.flatnonzero(chosen).tolist()
-        new = {old: index for index, old in enumerate(kept)}
+        places = np.flatnonzero(chosen).tolist()
+        new = {old: index for index, old in enumerate(places)}  # figures name their row by its place
 
         def moved(figures: Sequence[Measured]) -> list[Measured]:
             return [replace(figure, row=new[figure.row]) for figure in figures if figure.row in new]
 
         return replace(
             self,
-            rows=[self.rows[index] for index in kept],
+            rows=[self.rows[index] for index in places],
             figures=moved(self.figures),
             shown=moved(self.shown),
-            total=len(kept) + len(self.skipped),
+            total=len(places) + len(self.skipped),
         )
 
     def core(self) -> "Measurements":
@@ -223,15 +226,15 @@ class Measurements(Struct, frozen=True):
         self, middle: Floats, width: Floats, figures: Sequence[Measured] | None = None, above: Floats | None = None
     ) -> list[Item]:
         """Return predictions beside the measurements, `width` wide in logarithms below and, unless `above`, above."""
-        found = []
+        items_found = []
         lower, upper = middle * np.exp(-width), middle * np.exp(width if above is None else above)
         columns = (middle.tolist(), lower.tolist(), upper.tolist())
         for figure, point, low, high in zip(self.figures if figures is None else figures, *columns, strict=True):
             row = self.rows[figure.row]
-            found.append(
+            items_found.append(
                 Item(row.id, row.source, figure.metric, figure.value, point, low, high, figure.group, row.notes)
             )
-        return found
+        return items_found
 
 
 def read_file(path: str | Path, needed: Sequence[str] = ("model", "gpu")) -> list[dict[str, str]]:
@@ -246,46 +249,50 @@ def read_file(path: str | Path, needed: Sequence[str] = ("model", "gpu")) -> lis
             f"has {len(rows):,} rows, and at most {_MOST_ROWS:,} are predicted at once. Split it, or take a sample."
         )
         raise DataError(reason, file=str(path))
-    for name in header:
-        if "gpu" in needed and (meant := _meant(name, header)):
+    for name in header:  # other tables than those of runs may hold any column
+        if "gpu" in needed and (meant := _likely_column(name, header)):
             reason = f"is not a column of measurements; did you mean {meant}? A remark of your own begins with x_"
             raise DataError(reason, file=str(path), row=1, column=name[:120])
     return [dict.fromkeys(header, "") | row for _, row in rows]
 
 
-def _meant(name: str, columns: Sequence[str]) -> str:
+def _likely_column(name: str, columns: Sequence[str]) -> str:
     """Return the column of measurements that a header's unknown name is a slip of, where it lacks that; else nothing.
 
-    >>> _meant("seqlen", ["model", "seqlen"]), _meant("seqlen", ["seqlen", "seq_len"]), _meant("host", ["host"])
-    ('seq_len', '', '')
+    >>> _likely_column("seqlen", ["model", "seqlen"]), _likely_column("seqlen", ["seqlen", "seq_len"])
+    ('seq_len', '')
+    >>> _likely_column("host", ["host"])
+    ''
     """
     known = {column for table in TABLES if table.endswith("measurements") for column in TABLES[table].names}
     if name in known or name.startswith("x_"):
         return ""
     read = {column for table in ("training", "serving") for column in TABLES[f"{table}_measurements"].names}
-    return next(iter(nearest(name.lower(), sorted(read - {*columns, *_REMARKS}), cutoff=0.8)), "")
+    lacking = sorted(read - {*columns, *_REMARKS})
+    likely = nearest(name.lower(), lacking, cutoff=0.8)  # at 0.8 one letter in five may differ
+    return likely[0] if likely else ""
 
 
 def gather(
     rows: Sequence[Row], table: str, read: Callable[[Row, int], tuple[Any, list[Measured], list[Measured]]]
 ) -> Measurements:
     """Read every row; what cannot be computed or compared is skipped with its reason."""
-    found = Measurements([], [], [], [], {}, len(rows))
+    measurements = Measurements([], [], [], [], {}, len(rows))
     for number, row in enumerate(rows):
-        name = str(row.get("id") or f"row {number + 2}")
-        found.sources[name] = str(row.get("source_name") or "")
+        name = str(row.get("id") or f"row {number + 2}")  # as a table program counts, below the header
+        measurements.sources[name] = str(row.get("source_name") or "")
         try:
             refuse_slips(row, table)
-            mine, figures, shown = read(row, len(found.rows))
+            mine, figures, shown = read(row, len(measurements.rows))
         except UsageError as error:
-            found.skipped.append({"id": name, "reason": str(error)})
-        except (ValueError, TypeError, ArithmeticError) as error:
-            found.skipped.append({"id": name, "reason": f"its numbers contradict each other: {error}"})
+            measurements.skipped.append({"id": name, "reason": str(error)})
+        except (ValueError, TypeError, ArithmeticError) as error:  # from the physics: no single cell is to blame
+            measurements.skipped.append({"id": name, "reason": f"its numbers contradict each other: {error}"})
         else:
-            found.rows.append(mine)
-            found.figures.extend(figures)
-            found.shown.extend(shown)
-    return found
+            measurements.rows.append(mine)
+            measurements.figures.extend(figures)
+            measurements.shown.extend(shown)
+    return measurements
 
 
 def refuse_slips(row: Row, table: str) -> None:
@@ -309,14 +316,14 @@ def refuse_slips(row: Row, table: str) -> None:
             raise UsageError(f"{column.name} is {shown(cell)}, which is implausibly large")
 
 
-def possible(found: Measurements, shares: Floats) -> Measurements:
+def possible(measurements: Measurements, shares: Floats) -> Measurements:
     """Leave out the rows of which a figure needs more than all of the peak, or next to nothing; the reason is kept."""
     reasons: dict[int, str] = {}
-    for figure, share in zip(found.figures, shares.tolist(), strict=True):
+    for figure, share in zip(measurements.figures, shares.tolist(), strict=True):
         if share > 1:
             reasons[figure.row] = f"{figure.metric} of {figure.value:,.5g} needs {share:.0%} of the peak, more than all"
         elif share < SLOWEST:
             reasons[figure.row] = f"{figure.metric} of {figure.value:,.5g} needs less than a billionth of the peak"
-    odd: list[Skipped] = [{"id": found.rows[row].id, "reason": reason} for row, reason in reasons.items()]
-    kept = found.select(np.array([row not in reasons for row in range(len(found.rows))], dtype=np.bool_))
-    return replace(kept, skipped=[*found.skipped, *odd], total=found.total)
+    odd: list[Skipped] = [{"id": measurements.rows[row].id, "reason": reason} for row, reason in reasons.items()]
+    sound = np.array([row not in reasons for row in range(len(measurements.rows))], dtype=np.bool_)
+    return replace(measurements.select(sound), skipped=[*measurements.skipped, *odd], total=measurements.total)

@@ -39,6 +39,7 @@ def style_of(row: Row, sharding: int, state_bytes: float | None, method: str) ->
     'compiled'
     """
     framework = str(row.get("framework") or "").lower()
+    # 12 bytes per parameter or more hold fp32 weights, which autocast then casts for every product
     whole = (state_bytes is None or state_bytes >= 12) and method == "full" and sharding < 2
     compiled = wording.flag(row.get("compiled"))
     if compiled is None:
@@ -53,22 +54,16 @@ def style_of(row: Row, sharding: int, state_bytes: float | None, method: str) ->
     return "autocast" if whole else "eager"
 
 
-def _keeps_scores(row: Row, read: TrainingRow) -> bool:
-    """Tell whether attention keeps its scores: where it is not fused, but for PyTorch's deterministic mode.
-
-    That mode takes the memory-efficient kernel, which is slow beside flash attention and keeps no scores either.
-    """
-    return not read.flash and "deterministic" not in str(row.get("framework") or "").lower()
-
-
 def step_bytes(row: Row, fp32_weights: bool) -> float | None:
     """Return the update's working memory per parameter: a copy of all weights where it runs over lists of tensors."""
+    # PyTorch's default AdamW is the foreach one, which makes its intermediates for all tensors at once
     listed = re.search(r"foreach|default", str(row.get("optimizer") or "").lower())
     return (4.0 if fp32_weights else 2.0) if listed else None
 
 
 def _row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
     """Return what a row's run keeps in memory."""
+    # fused stacks compute with 16-bit weights beside their fp32 copy; others cast the fp32 weights themselves
     stated = wording.number(row.get("state_bytes_per_param"))
     style = style_of(row, read.layout.sharding, stated, read.method)
     whole = (stated is None or stated >= 12) and style != "fused" and read.method == "full"
@@ -103,9 +98,15 @@ def predict_with_range(rows: Sequence[Row], facts: Catalog) -> tuple[Floats, Flo
             skipped.append({"id": str(row.get("id") or place), "reason": str(error)})
     if readable:
         shape = stack([as_stated(row, read.architecture) for _, read, row in readable])
+        # Attention keeps its scores where it is not fused, but for PyTorch's deterministic mode: that takes the
+        # memory-efficient kernel, which is slow beside flash attention and keeps no scores either.
+        keeps_scores = [
+            not read.flash and "deterministic" not in str(row.get("framework") or "").lower()
+            for _, read, row in readable
+        ]
         layout = layout_columns(
             [read.layout for _, read, _ in readable],
-            flash=np.array([not _keeps_scores(row, read) for _, read, row in readable]),
+            flash=~np.array(keeps_scores),
             sequence_parallel=np.array(
                 [wording.flag(row.get("sequence_parallel")) is not False for _, _, row in readable]
             ),
@@ -114,18 +115,21 @@ def predict_with_range(rows: Sequence[Row], facts: Catalog) -> tuple[Floats, Flo
         recipe = MemoryRecipe.concatenate([_row_recipe(row, read) for _, read, row in readable])
         places = [place for place, _, _ in readable]
         peaks[places] = training_memory(shape, layout, recipe).total_bytes / GB
+        # of rows from elsewhere nobody knows every setting: their range is at least OTHERS_RATIO wide
         owns = [str(row.get("source_id") or "").startswith(OWN_SOURCES) for _, _, row in readable]
-        narrow = (RANGE_RATIOS[STYLES[code]] for code in recipe.style.tolist())
-        ratios[places] = [own if mine else max(own, OTHERS_RATIO) for own, mine in zip(narrow, owns, strict=True)]
+        of_style = (RANGE_RATIOS[STYLES[code]] for code in recipe.style.tolist())
+        ratios[places] = [
+            ratio if mine else max(ratio, OTHERS_RATIO) for ratio, mine in zip(of_style, owns, strict=True)
+        ]
     return peaks, ratios, skipped
 
 
 def predicted_peaks(rows: Sequence[Row], facts: Catalog) -> list[measurements.Item]:
     """Return the predicted peaks of the rows that carry a measured one."""
-    return judged(rows, facts)[0]
+    return compared(rows, facts)[0]
 
 
-def judged(rows: Sequence[Row], facts: Catalog) -> tuple[list[measurements.Item], list[Skipped]]:
+def compared(rows: Sequence[Row], facts: Catalog) -> tuple[list[measurements.Item], list[Skipped]]:
     """Return predictions beside the peaks that rows carry, and why rows were skipped."""
     measured = [(row, value) for row in rows if (value := wording.positive(row.get(METRIC))) is not None]
     peaks, ratios, skipped = predict_with_range([row for row, _ in measured], facts)
@@ -144,7 +148,7 @@ def validate(rows: Sequence[Row], facts: Catalog, *, core: bool = False) -> Vali
     """Return the report over the rows that carry a measured peak."""
     carrying = [row for row in rows if wording.positive(row.get(METRIC)) is not None]
     chosen = [row for row in carrying if not core or wording.flag(row.get("core")) is not False]
-    items, skipped = judged(chosen, facts)
+    items, skipped = compared(chosen, facts)
     sources = {str(row.get("id") or ""): str(row.get("source_name") or "") for row in chosen}
     return measurements.payload(
         len(chosen),

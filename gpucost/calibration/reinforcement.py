@@ -19,11 +19,10 @@ from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.market.supply import Key
-from gpucost.physics.columns import Integers
 from gpucost.schemas.dictionary import TABLES
-from gpucost.workloads.rollouts import Phases, phases_of, writer_of
+from gpucost.workloads.rollouts import phases_of, writer_of
 from gpucost.workloads.speeds import search_layouts
-from gpucost.workloads.training import Rollouts, Workload, make_workload
+from gpucost.workloads.training import Rollouts, make_workload
 
 METRIC = "step_s"
 PROMPT_TOKENS = 250.0  # of contest mathematics: an assumption
@@ -34,12 +33,35 @@ SOFTWARE = {"FSDP": "sharded", "FSDP2": "sharded", "Megatron": "vendor", "Megatr
 
 
 def predict(rows: Sequence[Row], facts: Catalog) -> tuple[list[Item], list[Skipped]]:
-    """Return the predicted steps, and the rows that leave out too much with the reason."""
+    """Return the predicted steps, each with a range over answers and speeds, and what leaves out too much with why."""
     items: list[Item] = []
     skipped: list[Skipped] = []
     for row in rows:
         try:
-            items.append(_predicted(row, facts))
+            if row["step_time_s"] is None:
+                raise UsageError("it states no time of a step")
+            if row["responses_per_step"] is None:
+                raise UsageError("it does not state the answers of a step, which rule its time")
+            answers = answers_of(row)
+            means = (answers.usual, answers.longest, answers.shortest)
+            steps = {mean: step_s(row, facts, mean) for mean in set(means)}  # a stated mean is computed once
+            seconds, slow, fast = (steps[mean] for mean in means)
+            # answers and speeds are doubted apart: their logarithms add up as the sides of a right angle
+            above = np.hypot(np.log(seconds[1] / seconds[0]), np.log(slow[0] / seconds[0]))
+            below = np.hypot(np.log(seconds[0] / seconds[2]), np.log(seconds[0] / fast[0]))
+            items.append(
+                Item(
+                    id=str(row["id"]),
+                    source=str(row["source_name"]),
+                    metric=METRIC,
+                    group="rl",
+                    measured=float(row["step_time_s"]),
+                    predicted=seconds[0],
+                    low=float(seconds[0] * np.exp(-below)),
+                    high=float(seconds[0] * np.exp(above)),
+                    notes=(answers.note,) if answers.note else (),
+                )
+            )
         except GpuCostError as error:
             skipped.append({"id": str(row["id"]), "reason": str(error)})
     return items, skipped
@@ -47,8 +69,8 @@ def predict(rows: Sequence[Row], facts: Catalog) -> tuple[list[Item], list[Skipp
 
 def typed(row: Row) -> dict[str, Any]:
     """Return a row of a person's file with the values of the table's columns; what is empty or missing is None."""
-    table, cells = TABLES["rl_measurements"].columns, dict(row)
-    for column in table:
+    cells = dict(row)
+    for column in TABLES["rl_measurements"].columns:
         cell = cells.get(column.name)
         whole, text = column.kind == "integer", None if wording.missing(cell) else str(cell)
         value = wording.number(cell) if column.kind in ("integer", "number") else text
@@ -87,31 +109,6 @@ def answers_of(row: Row) -> Answers:
     return Answers(mean, mean, mean, "")
 
 
-def _predicted(row: Row, facts: Catalog) -> Item:
-    """Predict one step: its seconds at the usual mean answer, and a range over answers and speeds."""
-    if row["step_time_s"] is None:
-        raise UsageError("it states no time of a step")
-    if row["responses_per_step"] is None:
-        raise UsageError("it does not state the answers of a step, which rule its time")
-    answers = answers_of(row)
-    means = (answers.usual, answers.longest, answers.shortest)
-    steps = {mean: step_s(row, facts, mean) for mean in set(means)}
-    seconds, slow, fast = (steps[mean] for mean in means)
-    above = np.hypot(np.log(seconds[1] / seconds[0]), np.log(slow[0] / seconds[0]))
-    below = np.hypot(np.log(seconds[0] / seconds[2]), np.log(seconds[0] / fast[0]))
-    return Item(
-        id=str(row["id"]),
-        source=str(row["source_name"]),
-        metric=METRIC,
-        group="rl",
-        measured=float(row["step_time_s"]),
-        predicted=seconds[0],
-        low=float(seconds[0] * np.exp(-below)),
-        high=float(seconds[0] * np.exp(above)),
-        notes=(answers.note,) if answers.note else (),
-    )
-
-
 def step_s(row: Row, facts: Catalog, output_tokens: float) -> tuple[float, float, float]:
     """Return the seconds of a step with answers of a mean length: typical, slow and fast.
 
@@ -134,24 +131,18 @@ def step_s(row: Row, facts: Catalog, output_tokens: float) -> tuple[float, float
     apart = 0 < training < total
     trainers = np.array([training if apart else total], dtype=np.int64)
     writers = np.array([writing if apart else total], dtype=np.int64)
-    found = _phases(workload, key, trainers, writers, facts)
-    whole = [
-        max(float(one.writing_s[0]), float((one.scoring_s + one.training_s)[0])) if apart else float(one.total_s[0])
-        for one in found
-    ]
-    if not np.isfinite(whole[0]):
-        raise UsageError("no layout fits in memory")
-    return whole[0], whole[1], whole[2]
-
-
-def _phases(workload: Workload, key: Key, trainers: Integers, writers: Integers, facts: Catalog) -> list[Phases]:
-    """Return the phases of a step at the middle, the slow and the fast end of its speeds."""
+    # the phases of a step at the middle, the slow and the fast end of its speeds
     calibration = replace(training_calibration(facts), generation=serving_calibration(facts))
     speeds = search_layouts(replace(workload, rollouts=None), [key], trainers, calibration)
     writer = writer_of(workload, [key], writers, calibration)
     speed = {0: speeds.tokens_per_s_per_gpu, 1: speeds.tokens_per_s_per_gpu_low, -1: speeds.tokens_per_s_per_gpu_high}
     tokens, recompute = workload.global_batch * workload.sequence_tokens, speeds.layout.recompute
-    return [
-        phases_of(workload, writer, [key], trainers, tokens / (each * trainers), speeds.parts_s, recompute, end)
-        for end, each in speed.items()
-    ]
+    whole = []
+    for end, each in speed.items():
+        training_s = tokens / (each * trainers)
+        phases = phases_of(workload, writer, [key], trainers, training_s, speeds.parts_s, recompute, end)
+        at_once_s = max(float(phases.writing_s[0]), float((phases.scoring_s + phases.training_s)[0]))
+        whole.append(at_once_s if apart else float(phases.total_s[0]))
+    if not np.isfinite(whole[0]):
+        raise UsageError("no layout fits in memory")
+    return whole[0], whole[1], whole[2]

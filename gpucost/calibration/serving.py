@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gpucost.answers.checks import ValidationReport
-from gpucost.calibration import measurements, wording
-from gpucost.calibration import measurements as rows_of
+from gpucost.calibration import measurements as measured_rows
+from gpucost.calibration import wording
 from gpucost.calibration.importer import entered
-from gpucost.calibration.measurements import Measured, Measurements
+from gpucost.calibration.measurements import Item, Measured, Measurements
 from gpucost.calibration.record import Row
 from gpucost.calibration.serving_rows import ServingRow, read_row
 from gpucost.calibration.wording import ACCEPTANCE, SCENARIOS
@@ -39,7 +39,7 @@ from gpucost.units import MS_PER_S, TERA
 
 _EARLY_BATCH_LIMIT = 256.0  # sequences that early engines run at once by default
 _LAST_WAVE = 0.5  # of its places that the last wave of requests leaves empty, on average
-_LITTLE_ROUNDS = 12
+_LITTLE_ROUNDS = 12  # after which rate × time and time by sequences agree
 _DRAFT_COST = 0.05  # of a step that drafting a token takes: as `gpucost inference` takes it
 _FITTED_RATIO = 1.15  # of what is thought to fit that a batch which ran may have: memory is known no better
 _POOL_PROMPT_TOKENS = 16_384.0  # tokens that a pool of prompts reads at once, per accelerator
@@ -129,31 +129,24 @@ def running(loads: Loads, case: ServingCase) -> Floats:
     """
     rates, known = case.rates, np.isfinite(loads.batch)
     disaggregated = loads.decode_workers > 0
-    asked = loads.batch / np.where(disaggregated, np.maximum(loads.decode_workers, 1), loads.replicas)
+    sent = loads.batch / np.where(disaggregated, np.maximum(loads.decode_workers, 1), loads.replicas)
     ranks = np.maximum(case.placement.data, 1)
     early = np.isin(
         loads.software.engine, [ENGINE_NAMES.index(n) for n in ("vllm-2023", "vllm-2024", "vllm-2025", "vllm-rocm")]
     )
+    # the engine's limit: where a batch is stated somebody set it, except in early engines, whose default few changed
     limit = np.where(known, np.inf, rates.batch_limit * ranks)
     limit = np.where(early, np.minimum(limit, _EARLY_BATCH_LIMIT * ranks), limit)
     limit = np.minimum(limit, rates.seats)
     grown = np.where(loads.is_("batch") & ~rates.reserving, 2.0, 1.0)  # capacity counts half an output
     fits = np.maximum(serving.capacity_sequences(case, loads.prompt_tokens, loads.output_tokens * grown), 1.0)
-    sent = np.where(np.isfinite(loads.requests), loads.requests / loads.replicas, np.inf)
-    fits = np.where(known & loads.is_("batch") & (asked <= _FITTED_RATIO * fits), np.maximum(asked, fits), fits)
-    most = np.minimum(np.minimum(np.where(known, asked, sent), limit), fits)
+    in_all = np.where(np.isfinite(loads.requests), loads.requests / loads.replicas, np.inf)
+    # a batch that was run did fit, where the memory counted here falls only a little short of it
+    fits = np.where(known & loads.is_("batch") & (sent <= _FITTED_RATIO * fits), np.maximum(sent, fits), fits)
+    most = np.minimum(np.minimum(np.where(known, sent, in_all), limit), fits)
+    # a burst of equal requests starts and ends together: on average fewer run than at its height
     ramps = loads.is_("burst") & ~loads.varied_lengths
     return np.maximum(np.where(ramps, most * np.minimum(rates.burst, 1.0), most), 1.0)
-
-
-def _by_littles_law(loads: Loads, case: ServingCase, most: Floats) -> Floats:
-    """Return the sequences that a rate of requests keeps running: rate × output × time per token, at most `most`."""
-    sequences = np.ones_like(most)
-    arriving = np.where(np.isfinite(loads.rate), loads.rate, 0.0) / loads.replicas
-    for _ in range(_LITTLE_ROUNDS):
-        at = serving.steady(case, sequences, loads.prompt_tokens, loads.output_tokens)
-        sequences = np.clip(arriving * loads.output_tokens * at.tpot_s, 1.0, most)
-    return sequences
 
 
 def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
@@ -163,13 +156,22 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     sequences = running(loads, case)
     rated = loads.is_("rated")
     if rated.any():
+        # Little's law: a rate keeps rate × output × time per token running, and that time grows with what runs
         rows = np.flatnonzero(rated)
-        sequences[rows] = _by_littles_law(loads.take(rows), case.take(rows), sequences[rows])
+        rated_loads, rated_case, most = loads.take(rows), case.take(rows), sequences[rows]
+        arriving = np.where(np.isfinite(rated_loads.rate), rated_loads.rate, 0.0) / rated_loads.replicas
+        open_sequences = np.ones_like(most)
+        for _ in range(_LITTLE_ROUNDS):
+            steady = serving.steady(rated_case, open_sequences, rated_loads.prompt_tokens, rated_loads.output_tokens)
+            open_sequences = np.clip(arriving * rated_loads.output_tokens * steady.tpot_s, 1.0, most)
+        sequences[rows] = open_sequences
+    # prompts and decoding share steps where requests come and go; what starts together, and pools, keep them apart
     alone = loads.is_("single", "prompt", "batch", "burst", "pool") | (loads.decode_workers > 0)
     at = serving.steady(case, sequences, prompt, output, mixed=~alone)
     full = ~np.isfinite(loads.batch)
     met = np.where(full & ~alone, met_sequences(loads, sequences), sequences)
     tpot, first = serving.steady(case, met, prompt, output, mixed=~alone).tpot_s, at.ttft_s
+    # a batch and a single stream drain: tokens ÷ (prompts read + outputs written), the last wave with empty places
     reading = np.where(prompt > 0, first, 0.0)
     together = loads.is_("batch")  # whose prompts are read at once
     read_s = np.where(together & (prompt > 0), serving.prompt_s(case, prompt, sequences), sequences * reading)
@@ -177,22 +179,28 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     waves = np.maximum(np.where(loads.is_("batch"), loads.batch, 1.0) / loads.replicas / sequences, 1.0)
     drained = drained * waves / np.ceil(waves - 1e-9)
     speed = np.where(loads.is_("single", "batch"), drained, at.output_tokens_per_s)
-    if len(bursts := np.flatnonzero(loads.is_("burst"))):
+    bursts = np.flatnonzero(loads.is_("burst"))
+    if len(bursts):  # of a burst, prompts are read between the steps of those that write already
         mixing = serving.steady(case.take(bursts), sequences[bursts], prompt[bursts], output[bursts])
         speed[bursts] = mixing.output_tokens_per_s
-    if len(varied := np.flatnonzero(loads.is_("burst") & loads.varied_lengths & np.isfinite(loads.batch))):
+    varied = np.flatnonzero(loads.is_("burst") & loads.varied_lengths & np.isfinite(loads.batch))
+    if len(varied):  # outputs that differ end one by one, and the last few run almost alone
         sent = loads.batch[varied] / loads.replicas[varied]
         speed[varied] = varied_burst(case.take(varied), sequences[varied], sent, prompt[varied], output[varied])
+    # a batch smaller than the replicas leaves some idle
     busy = np.where(~full, np.minimum(loads.replicas, np.maximum(loads.batch, 1.0)), loads.replicas)
     speed = np.where(loads.decode_only | loads.is_("pool"), sequences / tpot, speed) * busy
+    # of two pools the slower one rules
     pools = np.minimum(sequences / tpot * loads.decode_workers, output * loads.prompt_workers / first)
     speed = np.where(loads.decode_workers > 0, pools, speed)
     speed = speed * np.where(full, case.rates.saturation * filled(loads, sequences), 1.0)
+    # prompt tokens read per second: of the stated prompts at once, or of a pool that is always full
+    pooled = np.maximum(_POOL_PROMPT_TOKENS * case.placement.gpus / np.maximum(prompt, 1.0), 1.0)
+    prompts = np.where(np.isfinite(loads.batch), loads.batch, pooled)
+    prompt_speed = prompts * prompt / serving.prompt_s(case, prompt, prompts) * loads.replicas
     return Printed(
         output_tokens_per_s=speed,
-        total_tokens_per_s=np.where(
-            loads.is_("prompt"), _prompt_speed(loads, case), speed * (prompt + output) / output
-        ),
+        total_tokens_per_s=np.where(loads.is_("prompt"), prompt_speed, speed * (prompt + output) / output),
         tpot_s=tpot,
         ttft_s=first,
         sequences=sequences,
@@ -215,13 +223,6 @@ def filled(loads: Loads, sequences: Floats) -> Floats:
     return np.where(waves > 1, waves / (waves + _LAST_WAVE), 1.0)
 
 
-def _prompt_speed(loads: Loads, case: ServingCase) -> Floats:
-    """Return the prompt tokens read per second: of the stated prompts at once, or of a pool that is always full."""
-    full = np.maximum(_POOL_PROMPT_TOKENS * case.placement.gpus / np.maximum(loads.prompt_tokens, 1.0), 1.0)
-    prompts = np.where(np.isfinite(loads.batch), loads.batch, full)
-    return prompts * loads.prompt_tokens / serving.prompt_s(case, loads.prompt_tokens, prompts) * loads.replicas
-
-
 # --- Validating serving predictions: rows to observations, predictions with ranges, fits, leave-one-out.
 #
 # Rows whose batch is stated and rows at saturation are reported apart, and so is the time to the first token under
@@ -234,7 +235,6 @@ COLUMNS = {
     "ttft_ms": "ttft_ms",
 }
 METRICS = tuple(COLUMNS)
-_OF_RATE = ("output_tokens_per_s", "total_tokens_per_s")
 OWN_SOURCE = "own device runs"
 _NOT_CORE_WEIGHT = 0.25  # what a row that is not suited to validation counts in a fit, against one that is
 WITHIN_SOURCE = 0.25  # standard deviation of a residual's logarithm at which it counts in full
@@ -244,20 +244,20 @@ OWN_WIDTH = 0.09  # half a range, in logarithms, that own runs narrow no further
 LIMIT = 5.0  # standard deviations of a prior beyond which no parameter goes
 
 
-def gather(rows: Sequence[Row], facts: Catalog, *, words: bool = False) -> Measurements:
+def gather(rows: Sequence[Row], facts: Catalog, *, as_written: bool = False) -> Measurements:
     """Read every row; what cannot be computed or states nothing measured is skipped with its reason.
 
-    `words` says that the rows come from a person's file, whose words are read into columns first.
+    `as_written` says that the rows come from a person's file, whose words are read into columns first.
     """
 
     def read(row: Row, index: int) -> tuple[ServingRow, list[Measured], list[Measured]]:
-        mine = read_row(entered(row, "serving", facts) if words else row, facts)
+        mine = read_row(entered(row, "serving", facts) if as_written else row, facts)
         figures, loaded = measured(row, mine, index)
         if not figures and not loaded:
             raise UsageError("no measured throughput, time per token or time to the first token")
         return mine, figures, loaded
 
-    return rows_of.gather(rows, "serving_measurements", read)
+    return measured_rows.gather(rows, "serving_measurements", read)
 
 
 def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
@@ -265,10 +265,10 @@ def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
 
     A token needs 2 FLOP per active parameter; prompts found in a cache need none.
     """
-    found = gather(rows, facts, words=True)
+    measurements = gather(rows, facts, as_written=True)
     shares = []
-    for figure in found.figures:
-        row: ServingRow = found.rows[figure.row]
+    for figure in measurements.figures:
+        row: ServingRow = measurements.rows[figure.row]
         read, d = 1 - row.prefix_hit, row.deployment
         tokens_per_s = {
             "output_tokens_per_s": figure.value,
@@ -279,7 +279,7 @@ def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
         gpus = d.gpus * ((row.prompt_workers + row.decode_workers) or row.replicas)
         flop = 2 * float(active_parameters(stack([d.architecture]))[0])
         shares.append(tokens_per_s * flop / (gpus * np.nanmax(peaks(d.accelerator)) * TERA))
-    return rows_of.possible(found, np.array(shares, dtype=np.float64))
+    return measured_rows.possible(measurements, np.array(shares, dtype=np.float64))
 
 
 def measured(row: Row, read: ServingRow, index: int) -> tuple[list[Measured], list[Measured]]:
@@ -289,9 +289,8 @@ def measured(row: Row, read: ServingRow, index: int) -> tuple[list[Measured], li
         value = wording.positive(row.get(column))
         if value is None or (read.scenario == "prompt" and metric in ("output_tokens_per_s", "tpot_ms")):
             continue
-        if (
-            metric in _OF_RATE and read.scenario == "rated"
-        ):  # 8 requests a second of 281 tokens are 2,248, whatever serves
+        # 8 requests a second of 281 tokens are 2,248 tokens, whatever serves them
+        if metric in ("output_tokens_per_s", "total_tokens_per_s") and read.scenario == "rated":
             continue
         if metric == "ttft_ms" and not (read.scenario in ("single", "prompt") and (read.batch or 1) == 1):
             loaded.append(Measured(index, metric, value, read.group))
@@ -308,13 +307,13 @@ def predicted(figures: Sequence[Measured], shown: Printed) -> Floats:
     return values
 
 
-def traits_of(found: Measurements, figures: Sequence[Measured], shown: Printed) -> dict[str, Flags]:
+def traits_of(measurements: Measurements, figures: Sequence[Measured], shown: Printed) -> dict[str, Flags]:
     """Return what makes each prediction less certain."""
-    own = [doubts(row.deployment) for row in found.rows]
+    doubts_of = [doubts(row.deployment) for row in measurements.rows]
 
     def doubt(figure: Measured) -> dict[str, bool]:
-        row: ServingRow = found.rows[figure.row]
-        return own[figure.row] | {
+        row: ServingRow = measurements.rows[figure.row]
+        return doubts_of[figure.row] | {
             "saturation": row.group == "saturation",
             "unstated_layout": not row.stated_layout and row.deployment.gpus > 1,
             "unstated_lengths": not row.stated_lengths,
@@ -325,7 +324,7 @@ def traits_of(found: Measurements, figures: Sequence[Measured], shown: Printed) 
         }
 
     table = [doubt(figure) for figure in figures]
-    return {name: np.array([one[name] for one in table], dtype=np.bool_) for name in SCHEME.traits}
+    return {name: np.array([doubt_row[name] for doubt_row in table], dtype=np.bool_) for name in SCHEME.traits}
 
 
 def unstated_prefix(row: ServingRow) -> bool:
@@ -333,10 +332,10 @@ def unstated_prefix(row: ServingRow) -> bool:
     return row.deployment.engine in PREFIX_CACHING and row.prompt_tokens > 0 and not row.stated_prefix
 
 
-def as_unseen(found: Measurements) -> Measurements:
+def as_unseen(measurements: Measurements) -> Measurements:
     """Return rows whose chips are known by the other sources alone: what is known of them before they are entered."""
     sources: dict[str, set[str]] = {}
-    for row in found.rows:
+    for row in measurements.rows:
         sources.setdefault(row.deployment.accelerator.id, set()).add(row.source)
 
     def unseen(row: ServingRow) -> ServingRow:
@@ -344,23 +343,23 @@ def as_unseen(found: Measurements) -> Measurements:
         known = replace(chip, serving_sources=len(sources[chip.id] - {row.source}))
         return replace(row, deployment=replace(row.deployment, accelerator=known))
 
-    return replace(found, rows=[unseen(row) for row in found.rows])
+    return replace(measurements, rows=[unseen(row) for row in measurements.rows])
 
 
-def traits(found: Measurements, values: Values) -> dict[str, Flags]:
+def traits(measurements: Measurements, values: Values) -> dict[str, Flags]:
     """Return what makes the predictions of all figures less certain, under a calibration's values."""
-    return traits_of(found, found.figures, printed(loads_of(found.rows, values), values))
+    return traits_of(measurements, measurements.figures, printed(loads_of(measurements.rows, values), values))
 
 
-def predict(found: Measurements, calibration: Calibration) -> tuple[list[measurements.Item], list[measurements.Item]]:
+def predict(measurements: Measurements, calibration: Calibration) -> tuple[list[Item], list[Item]]:
     """Predict every figure with a calibration; the second list holds times to the first token under load."""
-    if not found.rows:
+    if not measurements.rows:
         return [], []
-    shown = printed(loads_of(found.rows, calibration.values), calibration.values)
+    shown = printed(loads_of(measurements.rows, calibration.values), calibration.values)
     answers = []
-    for figures in (found.figures, found.shown):
-        width = core.width_of(traits_of(found, figures, shown), calibration.ranges)
-        answers.append(found.items(predicted(figures, shown), width, figures))
+    for figures in (measurements.figures, measurements.shown):
+        width = core.width_of(traits_of(measurements, figures, shown), calibration.ranges)
+        answers.append(measurements.items(predicted(figures, shown), width, figures))
     return answers[0], answers[1]
 
 
@@ -380,11 +379,11 @@ class ServingObservations(Struct, frozen=True):
 
     def take(self, figures: Any) -> "ServingObservations":
         """Return some figures, with the rows that they need."""
-        rows, where = np.unique(self.row[figures], return_inverse=True)
+        rows, places = np.unique(self.row[figures], return_inverse=True)
         return ServingObservations(
             self.loads.take(rows),
             self.metric[figures],
-            where,
+            places,
             self.log_measured[figures],
             self.voice[figures],
             self.source[figures],
@@ -395,24 +394,18 @@ class ServingObservations(Struct, frozen=True):
         return len(self.log_measured)
 
 
-def observe(found: Measurements) -> ServingObservations:
+def observe(measurements: Measurements) -> ServingObservations:
     """Turn measurements into arrays."""
+    sources, groups = (measurements.of_rows(name).astype(str) for name in ("source", "group"))
     return ServingObservations(
-        loads_of(found.rows, DEFAULTS),
-        np.array([METRICS.index(figure.metric) for figure in found.figures], dtype=np.int64),
-        np.array([figure.row for figure in found.figures], dtype=np.int64),
-        found.log_measured,
-        np.char.add(np.char.add(found.of_rows("source").astype(str), "|"), found.of_rows("group").astype(str)),
-        found.of_rows("source").astype(str),
-        found.of_rows("core").astype(np.bool_),
+        loads_of(measurements.rows, DEFAULTS),
+        np.array([METRICS.index(figure.metric) for figure in measurements.figures], dtype=np.int64),
+        np.array([figure.row for figure in measurements.figures], dtype=np.int64),
+        measurements.log_measured,
+        np.char.add(np.char.add(sources, "|"), groups),
+        sources,
+        measurements.of_rows("core").astype(np.bool_),
     )
-
-
-def _weight_of(seen: ServingObservations) -> Floats:
-    """Return the weight of each figure: a source counts as √rows once it has many, and less where it is not core."""
-    _, inverse, counts = np.unique(seen.voice, return_inverse=True, return_counts=True)
-    count = counts[inverse].astype(np.float64)
-    return np.sqrt(np.minimum(count, _VOICE_ROWS) / count) * np.where(seen.core, 1.0, _NOT_CORE_WEIGHT)
 
 
 def log_predicted(seen: ServingObservations, values: Values) -> Floats:
@@ -429,11 +422,15 @@ def problem_of(
     software, row = seen.loads.software, seen.row
     members = {name: (software.family == code)[row] for code, name in enumerate(FAMILIES)}
     members |= {name: (software.engine == code)[row] for code, name in enumerate(ENGINE_NAMES)}
-    weight = _weight_of(seen) / WITHIN_SOURCE
+    # a source counts as the root of its rows once it has many, and less where it is not core
+    _, voice, counts = np.unique(seen.voice, return_inverse=True, return_counts=True)
+    count = counts[voice].astype(np.float64)
+    weight = np.sqrt(np.minimum(count, _VOICE_ROWS) / count) * np.where(seen.core, 1.0, _NOT_CORE_WEIGHT)
+    weight /= WITHIN_SOURCE
 
     def part_of(figures: Integers) -> ResidualPart:
-        own = seen.take(figures)
-        return ResidualPart(figures, lambda values: (log_predicted(own, values) - own.log_measured) * weight[figures])
+        part = seen.take(figures)
+        return ResidualPart(figures, lambda values: (log_predicted(part, values) - part.log_measured) * weight[figures])
 
     return core.FitProblem(parameters, core.touched_by(parameters, members, len(seen)), part_of, centre, 1.0)
 
@@ -454,25 +451,29 @@ def fit(
     return solve(problem_of(seen, centre, parameters), start, rounds)
 
 
-def tune(found: Measurements, base: Calibration) -> Calibration:
+def tune(measurements: Measurements, base: Calibration) -> Calibration:
     """Fit a user's own runs on top of a calibration: parameters that they say nothing about stay.
 
     All parameters may move, those too that no published source pays for: the runs speak of one's own machine. Ranges
     narrow towards what the runs leave unexplained, by n ÷ (n + 5) for n of them, and no further than one's own speed.
     """
-    seen = observe(found)
-    values = fit(seen, base.values, base.values, parameters=[one._replace(fitted=True) for one in PARAMETERS])
+    seen = observe(measurements)
+    values = fit(
+        seen, base.values, base.values, parameters=[parameter._replace(fitted=True) for parameter in PARAMETERS]
+    )
     left = np.abs(log_predicted(seen, values) - seen.log_measured)
-    width = core.width_of(traits(found, values), base.ranges)
+    width = core.width_of(traits(measurements, values), base.ranges)
     known = len(left) / (len(left) + _RUNS_HALFWAY)
-    own = float(np.clip(core.weighted_quantile(left / width, np.ones(len(left)), core.COVERAGE), 0.0, 1.0))
-    narrowed = base.ranges["base"] * (1 - known * (1 - own))
+    # by how much of the published range the runs' own errors reach, at the coverage that ranges promise
+    reached = float(np.clip(core.weighted_quantile(left / width, np.ones(len(left)), core.COVERAGE), 0.0, 1.0))
+    narrowed = base.ranges["base"] * (1 - known * (1 - reached))
     return replace(
         base, values=values, ranges={**base.ranges, "base": max(narrowed, min(OWN_WIDTH, base.ranges["base"]))}
     )
 
 
-_OWN_MODELS = {"llama3-8b": "llama-3-8b", "llama3-70b": "llama-3-70b", "llama3.2-1b": "llama-3.2-1b"}
+# names of bench shapes for the models whose dimensions they are
+_BENCH_MODELS = {"llama3-8b": "llama-3-8b", "llama3-70b": "llama-3-70b", "llama3.2-1b": "llama-3.2-1b"}
 
 
 def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -486,7 +487,7 @@ def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             {
                 "id": f"own-{number}",
                 "source_name": OWN_SOURCE,
-                "model": _OWN_MODELS.get(row["model"], row["model"]),
+                "model": _BENCH_MODELS.get(row["model"], row["model"]),
                 "gpu": row["gpu"],
                 "n_gpus": row["tp"],
                 "tp": row["tp"],
@@ -510,23 +511,23 @@ def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 # Report --------------------------------------------------------------------------------------------------------------
 
 
-def report_payload(found: Measurements, items: Sequence[measurements.Item], **more: Any) -> ValidationReport:
+def report_payload(measurements: Measurements, items: Sequence[Item], **more: Any) -> ValidationReport:
     """Return the report: all items, and the two groups apart."""
-    answer = measurements.payload(found.total, items, found.skipped, found.sources, **more)
-    answer["stated"] = measurements.statistics([item for item in items if item.group == "stated"])
-    answer["saturation"] = measurements.statistics([item for item in items if item.group == "saturation"])
+    answer = measured_rows.payload(measurements.total, items, measurements.skipped, measurements.sources, **more)
+    answer["stated"] = measured_rows.statistics([item for item in items if item.group == "stated"])
+    answer["saturation"] = measured_rows.statistics([item for item in items if item.group == "saturation"])
     return answer
 
 
-def in_sample_payload(found: Measurements, calibration: Calibration, **more: Any) -> ValidationReport:
+def in_sample_payload(measurements: Measurements, calibration: Calibration, **more: Any) -> ValidationReport:
     """Return the report of one calibration: by metric besides, and times under load apart from all."""
-    items, loaded = predict(found, calibration)
-    answer = report_payload(found, items, **more)
-    answer["predicted"], answer["figures"] = len({figure.row for figure in found.figures}), len(items)
+    items, loaded = predict(measurements, calibration)
+    answer = report_payload(measurements, items, **more)
+    answer["predicted"], answer["figures"] = len({figure.row for figure in measurements.figures}), len(items)
     answer["by_metric"] = {
-        name: measurements.statistics([item for item in items if item.metric == name]) for name in METRICS
+        name: measured_rows.statistics([item for item in items if item.metric == name]) for name in METRICS
     }
-    answer["loaded_ttft"] = [measurements.as_row(item) for item in loaded]
+    answer["loaded_ttft"] = [measured_rows.as_row(item) for item in loaded]
     answer["caveat"] = (
         "Time to the first token under load is a queue, not physics: no accuracy is claimed for loaded_ttft."
     )

@@ -17,7 +17,7 @@ from gpucost.physics import transformer
 from gpucost.physics.serving.calibration import MOST_CACHED
 from gpucost.physics.serving.cases import ServedReplica, format_of
 from gpucost.physics.serving.efficiency import ENGINES, SERVERS
-from gpucost.types import Accelerator, Architecture, System
+from gpucost.types import Accelerator, Architecture
 from gpucost.units import GIB
 
 _ALONE = ("single", "batch", "prompt", "pool")  # loads that need no server
@@ -52,58 +52,48 @@ class ServingRow(MeasuredRow, frozen=True, kw_only=True):
         return "stated" if self.batch is not None else "saturation"
 
 
-def _read_engine(row: Row, notes: list[str]) -> str:
-    """Return the engine; one that is not known is a modern one."""
+def read_row(row: Row, facts: Catalog) -> ServingRow:
+    """Read one row; raise UsageError with the reason where it cannot be computed."""
+    notes = wording.unknown(row)
+    accelerator = training_rows.find_accelerator(str(row.get("gpu") or ""), facts, notes)
+    architecture = find_architecture(row, facts, notes)
     wording.year(row.get("as_of"), 0.0, notes)  # a day that no calendar has is refused
     engine = str(row.get("engine_class") or "unknown")
     if engine not in ENGINES:
         raise UsageError(f"engine_class is {shown(engine)}. Choose one of {', '.join(ENGINES)}.")
     if engine == "unknown":
         notes.append(f"engine {row.get('engine')!r} is not known: taken as a modern one, with the widest range")
-    return engine
-
-
-def _read_spread(
-    row: Row, architecture: Architecture, accelerator: Accelerator, form: str, known_batch: bool, notes: list[str]
-) -> wording.Spread:
-    """Return the layout, repaired where it names accelerators twice, chosen where none is stated."""
-    gpus = wording.count(row.get("n_gpus")) or wording.count(row.get("tp")) or 1
-    moe = architecture.experts > 0
-    spread = wording.spread(row, gpus, architecture.heads, moe)
-    if not spread.stated and gpus > 1:
-        if not known_batch:
-            spread = _replicated(spread, gpus, architecture, accelerator, form)
-        notes.append(f"tensor parallel assumed {spread.tensor}, replicas {spread.replicas}")
-    if spread.tensor * spread.data * spread.pipeline * spread.replicas != gpus and not spread.decode_workers:
-        notes.append("stated degrees name the same accelerators twice: read as one group")
-    return spread
-
-
-def _read_load(row: Row) -> tuple[float | None, float | None, str]:
-    """Return the requests at once, the requests per second, and how they arrive."""
+    # how requests arrive, where the row does not say: so many at once, so many a second, or as many as are served
     batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
     batch = batch if batch is not None and batch > 0 else None
     usual = "steady" if batch else "rated" if rate else "saturated"
-    load = str(row.get("load") or usual)
-    if load not in wording.SCENARIOS:
-        raise UsageError(f"load is {shown(load)}. Choose one of {', '.join(wording.SCENARIOS)}.")
-    return batch, rate, load
-
-
-def read_row(row: Row, facts: Catalog) -> ServingRow:
-    """Read one row; raise UsageError with the reason where it cannot be computed."""
-    notes = wording.unknown(row)
-    accelerator = training_rows.find_accelerator(str(row.get("gpu") or ""), facts, notes)
-    architecture = find_architecture(row, facts, notes)
-    engine = _read_engine(row, notes)
-    batch, rate, kind = _read_load(row)
+    kind = str(row.get("load") or usual)
+    if kind not in wording.SCENARIOS:
+        raise UsageError(f"load is {shown(kind)}. Choose one of {', '.join(wording.SCENARIOS)}.")
     stated_lengths = wording.number(row.get("isl")), wording.number(row.get("osl"))
     prompt, output, stated = wording.lengths(*stated_lengths, kind, str(row.get("request_set") or ""))
     if not stated:
         notes.append(f"lengths assumed: {prompt:g} in, {output:g} out")
     form = weight_format(row, engine, accelerator, notes)
-    spread = _read_spread(row, architecture, accelerator, form, batch is not None, notes)
-    system, cache = _system_of(facts, accelerator, spread), wording.cache_format(row.get("kv_precision"))
+    # the layout, repaired where it names accelerators twice, chosen where none is stated
+    gpus = wording.count(row.get("n_gpus")) or wording.count(row.get("tp")) or 1
+    spread = wording.spread(row, gpus, architecture.heads, architecture.experts > 0)
+    if not spread.stated and gpus > 1:
+        if batch is None:
+            # whoever maximises a throughput runs as many replicas as fit: 1.5 for the cache beside the weights
+            total = float(transformer.total_parameters(transformer.stack([architecture]))[0])
+            needed = 1.5 * total * format_of(form).weight_bytes / (accelerator.memory_gib * GIB)
+            degrees = [t for t in (1, 2, 4, 8) if gpus % t == 0 and t >= needed and architecture.heads % t == 0]
+            if degrees:
+                spread = replace(spread, tensor=degrees[0], data=1, expert=1, replicas=gpus // degrees[0])
+        notes.append(f"tensor parallel assumed {spread.tensor}, replicas {spread.replicas}")
+    ranks = spread.tensor * spread.data
+    if ranks * spread.pipeline * spread.replicas != gpus and not spread.decode_workers:
+        notes.append("stated degrees name the same accelerators twice: read as one group")
+    # a group of up to eight stands in one node, also where the usual node is smaller
+    system, cache = facts.default_system(accelerator.id), wording.cache_format(row.get("kv_precision"))
+    if ranks <= 8:
+        system = replace(system, gpus=max(system.gpus, 8))
     split = (spread.tensor, spread.data, spread.pipeline, spread.expert)
     hit = wording.number(row.get("prefix_hit_fraction"))
     server = str(row.get("served_by") or ("offline" if kind in _ALONE else "tuned"))
@@ -144,38 +134,20 @@ def weight_format(row: Row, engine: str, accelerator: Accelerator, notes: list[s
     return form
 
 
-def _replicated(
-    spread: wording.Spread, gpus: int, architecture: Architecture, accelerator: Accelerator, form: str
-) -> wording.Spread:
-    """Return as many replicas as fit where a throughput is stated and no layout: whoever maximises it does so."""
-    total = float(transformer.total_parameters(transformer.stack([architecture]))[0])
-    needed = 1.5 * total * format_of(form).weight_bytes / (accelerator.memory_gib * GIB)
-    fits = [t for t in (1, 2, 4, 8) if gpus % t == 0 and t >= needed and architecture.heads % t == 0]
-    if not fits:
-        return spread
-    return replace(spread, tensor=fits[0], data=1, expert=1, replicas=gpus // fits[0])
-
-
-def _system_of(facts: Catalog, accelerator: Accelerator, spread: wording.Spread) -> System:
-    """Return the accelerator's default system; large groups on an NVLink bridge meet over PCI Express."""
-    system = facts.default_system(accelerator.id)
-    ranks = spread.tensor * spread.data
-    return replace(system, gpus=max(system.gpus, 8)) if ranks <= 8 else system
-
-
 def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architecture:
     """Return the architecture: a known one, else from the row's dimensions, else the nearest known one of its size."""
     name = str(row.get("model") or "").strip()
     if not name or name == "nan":
         raise UsageError("no model is named")
+    # as named, without its owner, and without what names a format or a tuning of the same dimensions
     for candidate in (name, name.rsplit("/", 1)[-1], _SUFFIXES.sub("", name.rsplit("/", 1)[-1])):
         try:
-            found = facts.architecture(candidate)
+            known = facts.architecture(candidate)
         except UsageError:
             continue
         layers, hidden = wording.count(row.get("n_layers")), wording.count(row.get("hidden"))
-        if found.status != "synthesised" and layers in (None, found.layers) and hidden in (None, found.hidden):
-            return found
+        if known.status != "synthesised" and layers in (None, known.layers) and hidden in (None, known.hidden):
+            return known
     total = wording.number(row.get("params_b")) or training_rows.size_in_name(name)
     active = wording.number(row.get("active_params_b")) or _active_in_name(name)
     if wording.count(row.get("hidden")) and wording.count(row.get("n_layers")):
@@ -183,7 +155,16 @@ def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architectur
         return from_columns(row, name, total, active)
     if total is None:
         raise UsageError(f"model {name!r} is not known and states neither dimensions nor a parameter count")
-    nearest = _nearest_architecture(total, active, facts)
+    # nearest in total and active parameters, on a logarithmic scale; of equals the first by name
+    architectures = facts.architectures()
+    shape = transformer.stack(architectures)
+    totals, actives = transformer.total_parameters(shape), transformer.active_parameters(shape)
+
+    def distance(index: int) -> tuple[float, str]:
+        off_total = abs(math.log(totals[index] / (total * 1e9)))
+        return off_total + abs(math.log(actives[index] / ((active or total) * 1e9))), architectures[index].name
+
+    nearest = architectures[min(range(len(architectures)), key=distance)]
     notes.append(f"model {name!r} taken as {nearest.name}, the nearest in size")
     return nearest
 
@@ -212,26 +193,12 @@ def from_columns(row: Row, name: str, total_b: float | None, active_b: float | N
         total_b,
     )
     dense = replace(dense, head_dim=wording.count(row.get("head_dim")) or dense.head_dim, tied_embeddings=False)
-    if not total_b or not active_b or active_b > 0.85 * total_b:
+    if not total_b or not active_b or active_b > 0.85 * total_b:  # embeddings may stand outside the active ones
         return dense
     width = dense.ffn_hidden
-    one = 3 * dense.hidden * width * dense.layers
+    expert_parameters = 3 * dense.hidden * width * dense.layers
     projections = 2 * dense.hidden * (dense.heads + dense.kv_heads) * dense.head_dim * dense.layers
     beside = projections + 2 * dense.vocab * dense.hidden
-    experts = max(2, round((total_b * 1e9 - beside) / one))
-    per_token = min(experts, max(1, round((active_b * 1e9 - beside) / one)))
+    experts = max(2, round((total_b * 1e9 - beside) / expert_parameters))
+    per_token = min(experts, max(1, round((active_b * 1e9 - beside) / expert_parameters)))
     return replace(dense, ffn_hidden=0, experts=experts, experts_per_token=per_token, expert_ffn_hidden=width)
-
-
-def _nearest_architecture(total_b: float, active_b: float | None, facts: Catalog) -> Architecture:
-    """Return the known architecture nearest in total and active parameters, on a logarithmic scale."""
-    known = facts.architectures()
-    shape = transformer.stack(known)
-    totals, actives = transformer.total_parameters(shape), transformer.active_parameters(shape)
-    wanted = (active_b or total_b) * 1e9
-
-    def distance(index: int) -> tuple[float, str]:
-        gap = abs(math.log(totals[index] / (total_b * 1e9))) + abs(math.log(actives[index] / wanted))
-        return gap, known[index].name
-
-    return known[min(range(len(known)), key=distance)]

@@ -36,13 +36,12 @@ def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architectur
     layers, hidden = wording.count(row.get("n_layers")), wording.count(row.get("hidden"))
     try:
         known = facts.architecture(name)
-        hybrid = (
-            known.linear_layers > 0
-        )  # whose blocks hold one mixer each, counted apart by some and together by others
+        # a hybrid's blocks hold one mixer each, which some count apart and others together
+        hybrid = known.linear_layers > 0
         if (layers is None or known.layers == layers or hybrid) and (hidden is None or known.hidden == hidden):
             return as_stated(row, known)
     except UsageError:
-        pass
+        pass  # no known model of that name: its dimensions may be stated
     total = wording.positive(row.get("params_b")) or size_in_name(name)
     if hidden is None and total is None:
         raise UsageError(f"model {name!r}: neither dimensions nor a parameter count")
@@ -85,12 +84,13 @@ def _tied_as_counted(known: Architecture, parameters: float) -> Architecture:
 def from_columns(row: Row, name: str, layers: int | None, hidden: int, total: float | None) -> Architecture:
     """Build an architecture from the dimensions that a row states."""
     gated = wording.flag(row.get("gated_mlp"))
+    # the usual proportions: 4·h, or 3.5·h gated as Llama 3 has; heads of 128; GPT-2's vocabulary, padded
     ffn = wording.count(row.get("ffn_hidden")) or (4 * hidden if not gated else round(hidden * 3.5))
     heads = wording.count(row.get("n_heads")) or max(1, round(hidden / 128))
     kv_heads = wording.count(row.get("n_kv_heads")) or heads
     vocab = wording.count(row.get("vocab")) or 51_200
     gated = (ffn != 4 * hidden) if gated is None else gated
-    if layers is None:
+    if layers is None:  # what the stated parameters leave beside the embeddings ÷ those of a layer
         per_layer = hidden * (2 * hidden + 2 * hidden * kv_heads / heads + (3 if gated else 2) * ffn)
         layers = max(1, round(((total or 1.0) * 1e9 - vocab * hidden) / per_layer))
     experts = wording.count(row.get("n_experts")) or 0
@@ -102,7 +102,7 @@ def from_columns(row: Row, name: str, layers: int | None, hidden: int, total: fl
         heads=heads,
         kv_heads=kv_heads,
         head_dim=max(1, round(hidden / heads)),
-        ffn_hidden=0 if experts else ffn,
+        ffn_hidden=0 if experts else ffn,  # of the dense layers
         gated=gated,
         vocab=vocab,
         tied_embeddings=not gated,
@@ -143,12 +143,6 @@ _GOOD_SHARE = 0.90  # of the fastest layout's speed
 _SHARDED_BY_HABIT = ("compiler", "sharded")
 
 
-def _is_open(row: Mapping[str, Any], software: str) -> bool:
-    """Return whether a row leaves its layout open; fully sharded stacks have one by habit."""
-    degrees = any(wording.count(row.get(name)) for name in ("tp", "pp", "dp"))
-    return not degrees and software not in _SHARDED_BY_HABIT and wording.sharding(row.get("zero_stage")) != 3
-
-
 def searched(
     row: Mapping[str, Any],
     architecture: Architecture,
@@ -163,8 +157,9 @@ def searched(
     software_year: float,
 ) -> Layout:
     """Return a good layout that agrees with a row that leaves it open, else the default; a note says which."""
-    if not _is_open(row, software):
-        return default
+    degrees = any(wording.count(row.get(name)) for name in ("tp", "pp", "dp"))
+    if degrees or software in _SHARDED_BY_HABIT or wording.sharding(row.get("zero_stage")) == 3:
+        return default  # stated, or the one that fully sharded stacks have by habit
     batch = wording.count(row.get("global_batch")) or default_batch(architecture, sequence_tokens, method)
     job = search.make_job(
         architecture,
@@ -178,21 +173,23 @@ def searched(
     )
     stated = {"context": "cp", "expert": "ep", "micro_batch": "micro_batch"}
     fixed = {name: [value] for name, column in stated.items() if (value := wording.count(row.get(column)))}
-    if (stage := wording.sharding(row.get("zero_stage"))) is not None:
+    stage = wording.sharding(row.get("zero_stage"))
+    if stage is not None:
         fixed["sharding"] = [stage]
     grid = make_grid(architecture, sequence_tokens, batch, wide=True, fixed=fixed)
     keys = search.make_keys([accelerator], [system], [float(default.gpus)], lambda _: default.precision)
-    found = search.search(grid, job, keys)
-    if recompute := wording.recompute(row.get("activation_recompute")):
-        found = found.take(found.layout.recompute == RECOMPUTES.index(recompute))
-    if not len(found.key):
+    layouts = search.search(grid, job, keys)
+    recompute = wording.recompute(row.get("activation_recompute"))
+    if recompute:
+        layouts = layouts.take(layouts.layout.recompute == RECOMPUTES.index(recompute))
+    if not len(layouts.key):
         notes.append("no layout fits: data parallelism assumed")
         return default
     notes.append("layout searched")
-    speed = found.tokens_per_s_per_gpu
+    speed = layouts.tokens_per_s_per_gpu
     good = np.flatnonzero(speed >= _GOOD_SHARE * np.max(speed))
     ranked = good[np.argsort(speed[good], kind="stable")]
-    return found.layout.layout(int(ranked[len(ranked) // 2]))
+    return layouts.layout.layout(int(ranked[len(ranked) // 2]))
 
 
 # --- From a published row to a case: its architecture, accelerator, system, layout, recipe and software.
@@ -238,19 +235,10 @@ class TrainingRow(MeasuredRow, frozen=True, kw_only=True):
 def adapter_share(row: Row) -> float:
     """Return the share of the layers' products that carry adapters: all, attention's, or its first alone."""
     targets = str(row.get("lora_targets") or "").lower()
+    # of a layer's parameters q, k and v are about an eighth, all of attention a third
     if "qkv" in targets.split():
         return 0.12
     return 1.0 if any(word in targets for word in ("all", "mlp", "gate")) else 0.35
-
-
-def _read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int, year: float) -> tuple[str, bool]:
-    """Return the class of a row's software and whether the row names it; where it names none, the likely one."""
-    framework = str(row.get("framework") or "")
-    framework = "" if framework == "nan" else framework
-    software = software_class(framework, wording.flag(row.get("compiled")))
-    open_name = not framework.strip() or (software == "unknown" and precision in _EIGHT_BITS)
-    likely = _likely_software(accelerator, precision, gpus, year) if open_name else software
-    return likely, software != "unknown"
 
 
 def _prepares_whole(framework: object) -> bool:
@@ -268,33 +256,73 @@ def _prepares_whole(framework: object) -> bool:
     )
 
 
-def _unnamed_note(row: Row) -> str:
-    """Say that nobody knows a row's software, and what that means."""
-    framework = str(row.get("framework") or "").strip()
-    what = f"software {framework!r} is not known" if framework and framework != "nan" else "no software is named"
-    return f"{what}: predicted as the mean of the usual stacks, with the widest range"
-
-
 def read_row(row: Row, facts: Catalog) -> TrainingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes = wording.unknown(row)
-    accelerator = _limited_accelerator(row, facts, notes)
+    # the chip, at the power limit that the row states
+    chip_id = str(row.get("accelerator") or "")
+    if chip_id:
+        accelerator = facts.accelerator(chip_id)
+        notes.append(f"accelerator taken as {accelerator.id}")
+    else:
+        accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
+    limit_w = wording.positive(row.get("power_limit_w"))
+    accelerator = replace(accelerator, tdp_w=limit_w) if limit_w else accelerator
     architecture = find_architecture(row, facts, notes)
     sequence = wording.positive(row.get("seq_len")) or default_sequence(architecture, notes)
-    gpus = wording.count(row.get("n_gpus")) or _degrees_product(row, notes) or _default_gpus(architecture, notes)
-    system = _find_system(row, accelerator, facts)
+    # so many accelerators: stated, else the product of the degrees, else a cluster such as published runs of that size
+    # used, about 1 GPU per 30 M parameters in powers of two
+    gpus, copies = wording.count(row.get("n_gpus")), wording.count(row.get("dp"))
+    if not gpus and copies:
+        gpus = copies * math.prod(wording.count(row.get(name)) or 1 for name in ("tp", "pp", "cp"))
+        notes.append(f"accelerators taken as {gpus}, the degrees' product")
+    elif not gpus:
+        weights = architecture.layers * 12 * architecture.hidden**2
+        gpus = 1 << round(math.log2(min(max(weights / 3e7, 64), 16_384)))
+        notes.append(f"accelerators assumed {gpus}")
+    # its usual system, with the network and the node that the row states
+    system = facts.default_system(accelerator.id)
+    node_gpus = wording.count(row.get("node_gpus"))
+    if node_gpus:
+        system = replace(system, gpus=node_gpus, scaleup_gpus=min(system.scaleup_gpus, node_gpus))
+    rate = wording.positive(row.get("scaleout_gb_per_s"))
+    if rate is not None:
+        system = replace(system, scaleout_gb_per_s=rate, fabric=str(row.get("interconnect") or ""))
     year = wording.year(row.get("as_of"), accelerator.year + 1.5, notes)
     flash = wording.flag(row.get("flash_attention"))
     method = wording.method(row.get("task"), row.get("base_precision"))
     precision = supported(wording.precision(row.get("precision")), accelerator, notes)
-    software, named = _read_software(row, accelerator, precision, gpus, year)
-    if not named:
-        notes.append(_unnamed_note(row))
+    # the class of its software; where it names none the likely one: XLA on TPUs, tuned if large or in 8 bits since 2023
+    framework = str(row.get("framework") or "").strip()
+    framework = "" if framework == "nan" else framework
+    software = software_class(framework, wording.flag(row.get("compiled")))
+    software_named = software != "unknown"
+    if not framework or (not software_named and precision in _EIGHT_BITS):
+        tuned = year >= FUSED_YEAR and (gpus >= _LARGE_RUN_GPUS or precision in _EIGHT_BITS)
+        software = "vendor" if tuned else "unknown"
+        if accelerator.family == "tpu":
+            software = "compiler"
+    if not software_named:
+        cause = f"software {framework!r} is not known" if framework else "no software is named"
+        notes.append(f"{cause}: predicted as the mean of the usual stacks, with the widest range")
     stated = replace(_read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
     how: dict[str, Any] = {"sequence_tokens": sequence, "method": method, "software": software, "software_year": year}
     layout = searched(row, architecture, accelerator, system, stated, notes, **how)
-    fused = flash if flash is not None else _default_flash(software, year, accelerator)
-    basis = str(row.get("value_basis") or "").strip()
+    fused = flash
+    if fused is None:  # usual since 2023, and in some stacks earlier; chips before Turing have no kernel for it
+        usual = software in ("compiler", "sharded", "native") or year >= FUSED_YEAR
+        fused = usual and accelerator.family not in ("volta", "pascal")
+    # hybrid sharding (HSDP): the ranks of a node among which the row shards; 0 stands for all
+    near, ranks = max(system.gpus // layout.tensor, 1), layout.data * layout.context
+    hybrid = layout.sharding >= 3 and wording.hybrid(row.get("zero_stage")) and near < ranks and ranks % near == 0
+    basis, long_run_ratio = str(row.get("value_basis") or "").strip(), 1.0
+    if basis == "gpu_hours":
+        _, failures, _ = failures_per_gpu_year(make_book(facts.rows("ownership")))
+        parameters = float(total_parameters(stack([architecture]))[0])
+        long_run_ratio = interruptions.long_run_ratio(layout.gpus, system.gpus, parameters, failures)
+    offload = "none" if wording.missing(row.get("offload")) else str(row["offload"])
+    if offload not in OFFLOADS:
+        raise UsageError(f"offload is {shown(offload)}. Choose one of {', '.join(OFFLOADS)}.")
     return TrainingRow(
         id=str(row.get("id") or ""),
         source=str(row.get("source_name") or ""),
@@ -302,16 +330,24 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
         accelerator=accelerator,
         system=system,
         layout=layout,
-        shard_ranks=_hybrid_ranks(row, layout, system),
+        shard_ranks=near if hybrid else 0,
         flash=fused,
         sequence_tokens=sequence,
         method=method,
         software=software,
-        software_named=named,
+        software_named=software_named,
         software_year=year,
         dispatcher={"alltoall": ALLTOALL, "fused": FUSED}.get(str(row.get("dispatcher") or ""), UNSAID),
         sinks={"apart": ALLTOALL, "fused": FUSED}.get(str(row.get("sinks") or ""), UNSAID),
-        **_read_recipe(row),
+        adapter_rank=wording.positive(row.get("lora_rank")) or 16.0,
+        adapter_share=adapter_share(row),
+        state_bytes=wording.positive(row.get("state_bytes_per_param")) or 16.0,  # mixed precision with Adam
+        loss_chunk_tokens=wording.positive(row.get("loss_chunk_tokens")) or 0.0,
+        loss_repeated=wording.flag(row.get("loss_chunk_recompute")) is True,
+        vocabulary_split=wording.flag(row.get("vocabulary_split")) is not False,
+        document_tokens=wording.positive(row.get("document_tokens")) or math.inf,
+        tuning=str(row.get("task") or "") in ("sft", "lora", "qlora"),
+        offload=offload,
         full_precision=method == "qlora" and not fused and _prepares_whole(row.get("framework")),
         library_scores=not fused and wording.attends_as_library(str(row.get("framework") or "")),
         blocking="nanotron" in str(row.get("framework") or "").lower(),
@@ -319,58 +355,10 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
         stated_attention=flash is not None or software not in ("eager", "unknown"),
         stated_recompute=wording.recompute(row.get("activation_recompute")) is not None,
         end_to_end=basis in ("gpu_hours", "time-to-train"),
-        long_run_ratio=_long_run(architecture, layout, system, facts) if basis == "gpu_hours" else 1.0,
+        long_run_ratio=long_run_ratio,
         core=wording.flag(row.get("core")) is not False,
         notes=tuple(notes),
     )
-
-
-def _hybrid_ranks(row: Row, layout: Layout, system: System) -> int:
-    """Return the ranks of a node among which a row shards, where it names hybrid sharding (HSDP); else 0, for all."""
-    ranks, near = layout.data * layout.context, max(system.gpus // layout.tensor, 1)
-    named = layout.sharding >= 3 and wording.hybrid(row.get("zero_stage"))
-    return near if named and near < ranks and ranks % near == 0 else 0
-
-
-def _long_run(architecture: Architecture, layout: Layout, system: System, facts: Catalog) -> float:
-    """Return the hours of a run of a model on a cluster ÷ those of its steps."""
-    _, failures, _ = failures_per_gpu_year(make_book(facts.rows("ownership")))
-    parameters = float(total_parameters(stack([architecture]))[0])
-    return interruptions.long_run_ratio(layout.gpus, system.gpus, parameters, failures)
-
-
-def _read_recipe(row: Row) -> dict[str, Any]:
-    """Return what a row says of adapters, states, loss, documents and host memory."""
-    return {
-        "adapter_rank": wording.positive(row.get("lora_rank")) or 16.0,
-        "adapter_share": adapter_share(row),
-        "state_bytes": wording.positive(row.get("state_bytes_per_param")) or 16.0,
-        "loss_chunk_tokens": wording.positive(row.get("loss_chunk_tokens")) or 0.0,
-        "loss_repeated": wording.flag(row.get("loss_chunk_recompute")) is True,
-        "vocabulary_split": wording.flag(row.get("vocabulary_split")) is not False,
-        "document_tokens": wording.positive(row.get("document_tokens")) or math.inf,
-        "tuning": str(row.get("task") or "") in ("sft", "lora", "qlora"),
-        "offload": _read_offload(row),
-    }
-
-
-def _read_offload(row: Row) -> str:
-    """Return what host memory takes of a row's run."""
-    offload = "none" if wording.missing(row.get("offload")) else str(row["offload"])
-    if offload not in OFFLOADS:
-        raise UsageError(f"offload is {shown(offload)}. Choose one of {', '.join(OFFLOADS)}.")
-    return offload
-
-
-def _limited_accelerator(row: Row, facts: Catalog, notes: list[str]) -> Accelerator:
-    """Return the accelerator of a row, at the power limit that it states."""
-    if named := str(row.get("accelerator") or ""):
-        accelerator = facts.accelerator(named)
-        notes.append(f"accelerator taken as {accelerator.id}")
-    else:
-        accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
-    limit = wording.positive(row.get("power_limit_w"))
-    return replace(accelerator, tdp_w=limit) if limit else accelerator
 
 
 # Names -------------------------------------------------------------------------------------------------------------
@@ -386,9 +374,10 @@ def find_accelerator(name: str, facts: Catalog, notes: list[str]) -> Accelerator
         if not facts.taken(bare):
             return chosen
     except AmbiguousNameError as error:
-        found = [facts.accelerator(candidate) for candidate in error.candidates]
+        candidates = [facts.accelerator(candidate) for candidate in error.candidates]
+        # of several forms the module with most memory: the one that training runs on
         chosen = sorted(
-            found, key=lambda a: (not a.form_factor.upper().startswith(("SXM", "OAM")), -a.memory_gib, a.id)
+            candidates, key=lambda a: (not a.form_factor.upper().startswith(("SXM", "OAM")), -a.memory_gib, a.id)
         )[0]
     except UnknownNameError:
         chosen = _nearest_accelerator(name, facts)
@@ -396,10 +385,10 @@ def find_accelerator(name: str, facts: Catalog, notes: list[str]) -> Accelerator
     return chosen
 
 
-def words(name: str) -> set[str]:
+def _name_parts(name: str) -> set[str]:
     """Split a name into comparable words: letters and digits apart from the memory size.
 
-    >>> sorted(words("NVIDIA H100-80GB-SXM"))
+    >>> sorted(_name_parts("NVIDIA H100-80GB-SXM"))
     ['80gb', 'h100', 'nvidia', 'sxm']
     """
     text = re.sub(r"(?<!\d)(\d+)\s*g(?:i)?b", r"\1gb", name.lower())
@@ -409,24 +398,26 @@ def words(name: str) -> set[str]:
 
 def _nearest_accelerator(name: str, facts: Catalog) -> Accelerator:
     """Return the accelerator that shares most with a name, or raise where nothing does."""
-    wanted = words(name)
+    asked_parts = _name_parts(name)
     joined = squeezed(name)
 
     def score(a: Accelerator) -> tuple[float, bool, float, str]:
-        own = words(f"{a.id} {a.name} {a.form_factor} {a.vendor} {round(a.memory_gib)}gb")
+        chip_parts = _name_parts(f"{a.id} {a.name} {a.form_factor} {a.vendor} {round(a.memory_gib)}gb")
         model = a.id.split("-")[0]
-        points: float = len(wanted & own)
+        points: float = len(asked_parts & chip_parts)
         if _names_chip(name, model):
+            # the chip's own model weighs most, a longer one more, and most where the whole id stands in the name
             points += 3 + len(model) + 3 * (squeezed(a.id) in joined)
-        points -= 0.2 * len(words(a.id) - wanted)  # what the name does not ask for
+        points -= 0.2 * len(_name_parts(a.id) - asked_parts)  # what the name does not ask for
         return points, a.form_factor.upper().startswith(("SXM", "OAM")), a.memory_gib, a.id
 
+    # a name without a digit names no chip; a slip in its model may still be told
     known = facts.accelerators()
     ranked = sorted(known, key=score, reverse=True)
     if ranked and score(ranked[0])[0] >= 1 and re.search(r"\d", name):
         return ranked[0]
     heads = {a.id.split("-")[0]: a for a in sorted(known, key=lambda a: (a.year, a.memory_gib))}
-    alike = [head for word in wanted for head in nearest(word, heads, cutoff=0.75)]
+    alike = [head for word in asked_parts for head in nearest(word, heads, cutoff=0.75)]
     if not alike:
         raise UsageError(f"accelerator {name!r} is not known, and no known one resembles it")
     return heads[alike[0]]
@@ -447,16 +438,6 @@ def squeezed(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _find_system(row: Row, accelerator: Accelerator, facts: Catalog) -> System:
-    """Return the accelerator's default system with the network and node that the row states."""
-    system = facts.default_system(accelerator.id)
-    if gpus := wording.count(row.get("node_gpus")):
-        system = replace(system, gpus=gpus, scaleup_gpus=min(system.scaleup_gpus, gpus))
-    stated = wording.positive(row.get("scaleout_gb_per_s"))
-    fabric = str(row.get("interconnect") or "")
-    return system if stated is None else replace(system, scaleout_gb_per_s=stated, fabric=fabric)
-
-
 # What rows leave open -----------------------------------------------------------------------------------------------
 
 
@@ -465,47 +446,6 @@ def default_sequence(architecture: Architecture, notes: list[str]) -> float:
     tokens = float(min(architecture.max_sequence_tokens or 2048, 8192))
     notes.append(f"sequence assumed {tokens:.0f}")
     return tokens
-
-
-def _degrees_product(row: Row, notes: list[str]) -> int:
-    """Return the accelerators that a stated data-parallel degree and the others multiply to; 0 where none is stated."""
-    data = wording.count(row.get("dp"))
-    if not data:
-        return 0
-    gpus = data * math.prod(wording.count(row.get(name)) or 1 for name in ("tp", "pp", "cp"))
-    notes.append(f"accelerators taken as {gpus}, the degrees' product")
-    return gpus
-
-
-def _default_gpus(architecture: Architecture, notes: list[str]) -> int:
-    """Return a cluster such as published runs of that size used: about 1 GPU per 30 M parameters, in powers of two."""
-    weights = architecture.layers * 12 * architecture.hidden**2
-    gpus = 1 << round(math.log2(min(max(weights / 3e7, 64), 16_384)))
-    notes.append(f"accelerators assumed {gpus}")
-    return gpus
-
-
-def _likely_software(accelerator: Accelerator, precision: str, gpus: int, year: float) -> str:
-    """Return the software class of a run that names none: XLA on TPUs; since 2023 tuned if large or in 8 bits."""
-    if accelerator.family == "tpu":
-        return "compiler"
-    if year < FUSED_YEAR:
-        return "unknown"
-    return "vendor" if gpus >= _LARGE_RUN_GPUS or precision in _EIGHT_BITS else "unknown"
-
-
-def _default_flash(software: str, year: float, accelerator: Accelerator) -> bool:
-    """Return whether attention is fused where a row does not say: since 2023."""
-    if accelerator.family in ("volta", "pascal"):
-        return False
-    return software in ("compiler", "sharded", "native") or year >= FUSED_YEAR
-
-
-def _default_virtual(layers: int, pipeline: int, software: str) -> int:
-    """Return the virtual stages where a row states none: Megatron and its heirs interleave, two layers each."""
-    if pipeline == 1 or software not in ("vendor", "megatron"):
-        return 1
-    return max(1, min(8, round(layers / pipeline / 2)))
 
 
 def supported(precision: str, accelerator: Accelerator, notes: list[str]) -> str:
@@ -518,12 +458,6 @@ def supported(precision: str, accelerator: Accelerator, notes: list[str]) -> str
                 notes.append(f"{precision} is not on {accelerator.id}: {name} taken")
             return name
     raise UsageError(f"no known peak of {accelerator.id} at {precision}")
-
-
-def _published_batch(row: Row, a: Architecture, sequence: float) -> int | None:
-    """Return the batch of the model's own run at a sequence, where a row is of a whole run: it states its tokens."""
-    tokens = (a.trained_sequence_tokens or 0) * (a.trained_batch_sequences or 0)
-    return max(1, round(tokens / sequence)) if tokens and row.get("total_tokens") else None
 
 
 def _read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software: str, notes: list[str]) -> Layout:
@@ -542,19 +476,29 @@ def _read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software
     micro = wording.count(row.get("micro_batch"))
     batch, local = wording.count(row.get("global_batch")), wording.count(row.get("local_batch"))
     if batch is None:
-        batch = local * data if local else _published_batch(row, a, sequence)
-    if batch is not None and data > batch:
+        # of a whole run, which states its tokens, the batch of the model's own run at this sequence
+        published = (a.trained_sequence_tokens or 0) * (a.trained_batch_sequences or 0)
+        if local:
+            batch = local * data
+        elif published and row.get("total_tokens"):
+            batch = max(1, round(published / sequence))
+    if batch is not None and data > batch:  # ranks without a sequence of their own share one
         context *= data // math.gcd(data, batch)
         data = math.gcd(data, batch)
     if micro is None:
         whole = local if pipeline == 1 else None  # under a pipeline a local batch is cut into micro-batches
+        # a split model is large, and takes one sequence at a time; a whole one some 8,192 tokens
         room = whole or (max(1, int(8192 // sequence)) if pipeline * tensor == 1 else 1)
         micro = max(1, min(room, (batch or data * room) // data))
         notes.append(f"micro-batch assumed {micro}")
     if batch is None:
-        batch = data * micro * (1 if pipeline == 1 else 4 * pipeline)
+        batch = data * micro * (1 if pipeline == 1 else 4 * pipeline)  # so that a fifth of a pipeline is idle at most
         notes.append(f"global batch assumed {batch} sequences")
     micro = max(1, min(micro, batch // data))
+    virtual = wording.count(row.get("vp"))
+    if not virtual:  # Megatron and its heirs interleave stages, two layers each
+        interleaves = pipeline > 1 and software in ("vendor", "megatron")
+        virtual = max(1, min(8, round(a.layers / pipeline / 2))) if interleaves else 1
     return Layout(
         gpus=gpus,
         tensor=tensor,
@@ -565,6 +509,6 @@ def _read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software
         sharding=stage,
         micro_batch=micro,
         global_batch=batch,
-        virtual_stages=wording.count(row.get("vp")) or _default_virtual(a.layers, pipeline, software),
+        virtual_stages=virtual,
         recompute=wording.recompute(row.get("activation_recompute")) or "none",
     )

@@ -30,9 +30,9 @@ def signs() -> list[list[str]]:
     return [list(row) for row in beside(__file__, "signs")[1:]]
 
 
-def signed(of: str, words: str) -> str:
+def signed(of: str, text: str) -> str:
     """Return what the first sign of a kind that stands in some words means; nothing where none does."""
-    return next((meaning for kind, sign, meaning in beside(__file__, "signs")[1:] if kind == of and sign in words), "")
+    return next((meaning for kind, sign, meaning in beside(__file__, "signs")[1:] if kind == of and sign in text), "")
 
 
 def number(text: object) -> float | None:
@@ -80,10 +80,11 @@ def unknown(row: Mapping[str, Any]) -> list[str]:
     ["precision 'zz' is not known: taken as bf16"]
     """
     notes = []
-    for column, (understood, taken) in _READERS.items():
+    for column, (understood, replacement) in _READERS.items():
         word = str(row.get(column)).strip().lower()
         if not (missing(word) or understood(word)):
-            notes.append(f"{column} {shown(row[column])} is not known" + f": taken as {taken}" * bool(taken))
+            end = f": taken as {replacement}" if replacement else ""
+            notes.append(f"{column} {shown(row[column])} is not known{end}")
     return notes
 
 
@@ -128,16 +129,16 @@ _READERS: dict[str, tuple[Callable[[str], bool], str]] = {
 
 def year(day: object, default: float, notes: list[str]) -> float:
     """Return the year of a day as a number, refuse a day that no calendar has, and note one that cannot be read."""
-    found = re.match(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", str(day).strip())
-    if found is None:
+    match = re.match(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", str(day).strip())
+    if match is None:
         if not missing(day):
             notes.append(f"as_of {shown(day)} names no year first: taken as {default:.1f}")
         return default
     try:
-        date(*(int(part or 1) for part in found.groups()))
+        date(*(int(part or 1) for part in match.groups()))
     except ValueError:
         raise UsageError(f"as_of is {shown(day)}, no day. Write it as YYYY-MM-DD, YYYY-MM or YYYY.") from None
-    return decimal_year(found[0], default)
+    return decimal_year(match[0], default)
 
 
 def flag(text: object) -> bool | None:
@@ -165,7 +166,7 @@ def sharding(text: object) -> int | None:
         return int(match[1])
     if match := re.match(r"([0-3])(?:\.0)?(?:\D|$)", word):
         return int(match[1])
-    if "grad_op" in word:
+    if "grad_op" in word:  # PyTorch's SHARD_GRAD_OP: gradients and states, the weights stay whole
         return 2
     if "fsdp" in word or "hsdp" in word or "full" in word:
         return 3
@@ -201,6 +202,7 @@ def recompute(text: object) -> str | None:
         return None
     if word.startswith(("sel", "partial", "min")):
         return "selective"
+    # "no", "0", "false"; whatever else is said of it, every block is computed again
     return "none" if word.startswith(("n", "0", "f", "off")) and not word.startswith("full") else "full"
 
 
@@ -248,8 +250,9 @@ def cache_format(text: object) -> str:
     word = str(text or "").lower()
     if word in ("", "nan", "auto", "none"):
         return "auto"
-    found = weight_format(word)
-    return {"nvfp4": "nvfp4", "mxfp4": "nvfp4", "w8a16": "int8", "gguf": "auto"}.get(found, found)
+    form = weight_format(word)
+    # engines keep a cache in 8 or 4 bits by one format each; GGUF says nothing of it
+    return {"nvfp4": "nvfp4", "mxfp4": "nvfp4", "w8a16": "int8", "gguf": "auto"}.get(form, form)
 
 
 def lengths(prompt: float | None, output: float | None, kind: str, request_set: str) -> tuple[float, float, bool]:
@@ -294,15 +297,18 @@ def spread(row: Mapping[str, Any], gpus: int, heads: int, moe: bool) -> Spread:
     if tensor is None and moe and expert > 1:
         tensor, data = 1, max(1, gpus // pipeline)
     tensor = tensor or max(1, gpus // pipeline)
+    # tensor × expert (or data) degrees that name the same accelerators twice: only their root exists
     root = round(gpus**0.5)
     if expert > 1 and root * root == gpus and expert_tensor == expert == root:
         gpus, tensor, data = root, (1 if data > 1 else root), (root if data > 1 else 1)
     elif data > 1 and tensor == data == root and root * root == gpus and expert == gpus:
         gpus, tensor, data, expert = root, root, 1, root
+    # experts spread over all, attention on each by itself: as stated, or as heads that do not divide show
     if moe and data == 1 and tensor > 1 and flag(row.get("attention_spread")):
         tensor, data = 1, tensor
     if moe and tensor > 1 and heads % tensor:
         tensor, data = 1, tensor
+    # what a replica leaves over are more replicas of it
     size = tensor * data * pipeline
     replicas = gpus // size if size < gpus and gpus % size == 0 else 1
     return Spread(
@@ -317,10 +323,10 @@ def spread(row: Mapping[str, Any], gpus: int, heads: int, moe: bool) -> Spread:
     )
 
 
-def attends_as_library(words: str) -> bool:
+def attends_as_library(text: str) -> bool:
     """Tell whether words name attention as Hugging Face writes it for want of a kernel, which it calls eager.
 
     >>> attends_as_library("transformers 5.17, eager attention"), attends_as_library("plain PyTorch, eager mode")
     (True, False)
     """
-    return re.search(r"attn_implementation\W{0,3}eager|eager attention", words.lower()) is not None
+    return re.search(r"attn_implementation\W{0,3}eager|eager attention", text.lower()) is not None

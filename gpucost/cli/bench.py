@@ -127,7 +127,7 @@ def _training_tflops(catalog: Any, bench: Any, chip: Any) -> list[float]:
             name for name in names if (named_chip := verdict.accelerator_of(catalog, name)) and named_chip.id == chip.id
         }
         rows_of_chip = [row for row in core_rows if row["gpu"] in same]
-    gathered = training.gather(rows_of_chip, catalog, words=True)
+    gathered = training.gather(rows_of_chip, catalog, as_written=True)
     if not gathered.rows:
         return []
     seen = training.observe(gathered)

@@ -346,7 +346,7 @@ def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, An
 
 def _result_rows(log: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the load tests of a result, as runs of serving."""
-    from gpucost.calibration.load_results import TestedServer, read_results, said, serving_row
+    from gpucost.calibration.load_results import TestedServer, read_results, sentence_of, serving_row
 
     if typed := _typed(lambda name: name in STATED_BY_RESULTS):
         raise click.UsageError(f"{typed}: the result of a load test says it itself. Leave it out.")
@@ -354,7 +354,7 @@ def _result_rows(log: dict[str, Any]) -> list[dict[str, Any]]:
     degrees = {name: log[name] for name in ("model", "gpu", "gpus", "tensor", "precision")}
     tests = read_results(path, TestedServer(**degrees, engine=log["software"]))
     for test in tests:
-        say(said(test))
+        say(sentence_of(test))
     return [serving_row(test) for test in tests]
 
 

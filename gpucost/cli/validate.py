@@ -150,7 +150,7 @@ def validate(
     from gpucost.ask.published import validate_runs
     from gpucost.ask.result import Result
     from gpucost.calibration.fits import VALIDATIONS
-    from gpucost.calibration.load_results import TestedServer, is_result, read_results, said
+    from gpucost.calibration.load_results import TestedServer, is_result, read_results, sentence_of
     from gpucost.calibration.measurements import answer, read_file
     from gpucost.catalog import open_catalog
     from gpucost.catalog.calibrations import use
@@ -173,7 +173,7 @@ def validate(
     request |= ({"calibration": calibration} if calibration else {}) | server
     more = {"rows": read_results(str(measurements), TestedServer(**server))} if of_result else {}
     for test in more.get("rows", ()):
-        say(said(test))
+        say(sentence_of(test))
     with working("predicting the measured runs"):
         report = (VALIDATIONS | {"runs": validate_runs})[kind](catalog, measurements, core=core, **more)
     if calibration:

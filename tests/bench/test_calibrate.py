@@ -42,7 +42,7 @@ def run(tmp_path, monkeypatch):
 
 def predicted(calibration, **changed):
     row = {**ROW, **changed, "id": "x", "measured_tokens_per_s_per_gpu": 1.0}
-    found = training.gather([row], open_catalog(), words=True)
+    found = training.gather([row], open_catalog(), as_written=True)
     return training.predict(found, calibration)[0].predicted
 
 

@@ -26,7 +26,7 @@ def test_training_steps_of_a_bench_are_predicted_within_a_tenth_in_the_median(ma
     errors = []
     for bench in machines.values():
         steps = [row for row in file.training_rows(bench, bench["gpu"]) if row["precision"] not in DIFFERENT]
-        found = training.gather(steps, catalog, words=True)
+        found = training.gather(steps, catalog, as_written=True)
         assert found.skipped == []
         items = training.predict(found, training_calibration(catalog))
         errors += [abs(item.predicted / item.measured - 1) for item in items]
@@ -40,8 +40,8 @@ def test_a_short_bench_teaches_of_other_steps(name, machines):
     catalog, bench, short = open_catalog(), machines[name], {case.id for case in cases_of("short", 1)}
     steps = file.training_rows(bench, bench["gpu"])
     given, others = ([row for row in steps if (row["id"] in short) is taught] for taught in (True, False))
-    tuned = training.tune(training.gather(given, catalog, words=True), training_calibration(catalog))
-    items = training.predict(training.gather(others, catalog, words=True), tuned)
+    tuned = training.tune(training.gather(given, catalog, as_written=True), training_calibration(catalog))
+    items = training.predict(training.gather(others, catalog, as_written=True), tuned)
     errors = [abs(item.predicted / item.measured - 1) for item in items]
     assert len(errors) >= 9
     assert np.median(errors) < 0.055

@@ -27,11 +27,11 @@ def read(**row):
         "pp": 1,
         "measured_tokens_per_s_per_gpu": 1,
     }
-    return training.gather([{**base, **row}], CATALOG, words=True)
+    return training.gather([{**base, **row}], CATALOG, as_written=True)
 
 
 def predicted(name, **changed):
-    found = training.gather([{**ROWS[name], **changed}], CATALOG, words=True)
+    found = training.gather([{**ROWS[name], **changed}], CATALOG, as_written=True)
     return training.predict(found, training_calibration(CATALOG))[0]
 
 
@@ -97,7 +97,7 @@ def test_experts_that_work_in_a_latent_space_exchange_its_width():
     assert wide.expert_hidden == 1024
     parts = []
     for model in (wide, replace(wide, expert_hidden=0)):
-        found = training.gather([ROWS["nam-008"]], CATALOG, words=True)
+        found = training.gather([ROWS["nam-008"]], CATALOG, as_written=True)
         found = replace(found, rows=[replace(found.rows[0], architecture=model)])
         parts.append(step(training.cal.with_values(training.observe(found), DEFAULTS)).expert_s[0])
     assert parts[0] < 0.4 * parts[1]
@@ -106,7 +106,7 @@ def test_experts_that_work_in_a_latent_space_exchange_its_width():
 @pytest.mark.parametrize(("name", "ranks"), [("fms-001", 128), ("fms-002", 96)])
 def test_a_row_that_names_hybrid_sharding_gathers_inside_its_nodes(name, ranks):
     """IBM's Llama-2-7B on 400 and 800 Gbit/s a node: predicted a fifth too slow while its gathers crossed nodes."""
-    row = training.gather([ROWS[name]], CATALOG, words=True).rows[0]
+    row = training.gather([ROWS[name]], CATALOG, as_written=True).rows[0]
     assert (row.layout.sharding, row.layout.data, row.shard_ranks) == (3, ranks, 8)
     assert speed(name) > speed(name, zero_stage="3 (FSDP)")
 
@@ -117,7 +117,7 @@ def test_hybrid_sharding_within_one_node_is_plain_sharding():
 
 def test_a_local_batch_under_a_pipeline_is_cut_into_micro_batches():
     """torchtitan's local batch of 32 on eight stages is 32 micro-batches, not one whose pipeline stands empty."""
-    layout = training.gather([ROWS["titan-014"]], CATALOG, words=True).rows[0].layout
+    layout = training.gather([ROWS["titan-014"]], CATALOG, as_written=True).rows[0].layout
     assert (layout.pipeline, layout.micro_batch, layout.global_batch // layout.data) == (8, 1, 32)
 
 

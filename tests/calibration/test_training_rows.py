@@ -41,7 +41,7 @@ def rows(catalog):
 
 
 def predictions(catalog, rows):
-    found = training.gather(rows, catalog, words=True)
+    found = training.gather(rows, catalog, as_written=True)
     return {item.id: item.predicted for item in training.predict(found, training_calibration(catalog))}
 
 
@@ -76,7 +76,7 @@ def test_a_file_gives_what_the_catalog_gives(catalog, rows, tmp_path):
 
 
 def test_the_report_has_the_promised_keys(catalog, rows):
-    found = training.gather(rows, catalog, words=True)
+    found = training.gather(rows, catalog, as_written=True)
     items = training.predict(found, training_calibration(catalog))
     report = training.report_payload(found, items)
     promised = {
@@ -121,7 +121,7 @@ def test_a_row_with_messy_words_and_gaps_is_still_predicted(catalog):
 
 def test_only_model_gpu_and_a_figure_are_needed(catalog):
     bare = {"model": "llama-3-8b", "gpu": "A100", "measured_mfu_pct": "40"}
-    found = training.gather([bare], catalog, words=True)
+    found = training.gather([bare], catalog, as_written=True)
     assert found.figures[0].group == "mfu"
     assert len(found.rows) == 1
 
@@ -168,7 +168,7 @@ def test_what_cannot_be_computed_is_skipped_with_a_reason(catalog):
         {"id": "b", "model": "llama-3-8b", "gpu": "abacus", "n_gpus": 8, "measured_tokens_per_s_per_gpu": 1},
         {"id": "c", "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8},
     ]
-    found = training.gather(odd, catalog, words=True)
+    found = training.gather(odd, catalog, as_written=True)
     reasons = {entry["id"]: entry["reason"] for entry in found.skipped}
     assert set(reasons) == {"a", "b", "c"}
     assert "parameter count" in reasons["a"]
@@ -192,7 +192,7 @@ ROW = {"id": "a", "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8, "measur
     ],
 )
 def test_a_row_with_a_cell_that_cannot_be_is_skipped_with_its_reason(catalog, column, cell, said):
-    found = training.gather([ROW | {column: cell}], catalog, words=True)
+    found = training.gather([ROW | {column: cell}], catalog, as_written=True)
     assert not found.rows
     assert said in found.skipped[0]["reason"]
     assert said in memory.predict_with_range([ROW | {column: cell}], catalog)[2][0]["reason"]
@@ -222,14 +222,14 @@ def test_wordings_of_published_rows_are_all_understood(catalog):
 
 def test_speed_is_derived_from_time_hours_and_rates_by_hand(catalog):
     base = {"model": "llama-2-7b", "gpu": "a100-80gb-sxm", "seq_len": 4096, "n_gpus": 8, "global_batch": 64}
-    timed = training.gather([base | {"measured_iter_time_s": 16.0}], catalog, words=True).figures[0]
+    timed = training.gather([base | {"measured_iter_time_s": 16.0}], catalog, as_written=True).figures[0]
     assert timed.value == 64 * 4096 / 16 / 8
     hours = training.gather(
-        [base | {"measured_total_gpu_hours": 1000.0, "total_tokens": 3.6e9}], catalog, words=True
+        [base | {"measured_total_gpu_hours": 1000.0, "total_tokens": 3.6e9}], catalog, as_written=True
     ).figures[0]
     assert hours.value == 1000
     # 312 TFLOP/s at 50 %: 156e12 ÷ (6·6,607,343,616 + 6·32·4096·4096) FLOP per token, causal
-    rated = training.gather([base | {"measured_mfu_pct": 50.0}], catalog, words=True).figures[0]
+    rated = training.gather([base | {"measured_mfu_pct": 50.0}], catalog, as_written=True).figures[0]
     assert rated.value == pytest.approx(156e12 / (6 * 6_607_343_616 + 6 * 32 * 4096 * 4096), rel=1e-9)
 
 
@@ -268,7 +268,7 @@ def test_the_rule_of_thumb_by_hand(catalog):
         "n_gpus": 8,
         "measured_tokens_per_s_per_gpu": 1,
     }
-    found = training.gather([row], catalog, words=True)
+    found = training.gather([row], catalog, as_written=True)
     assert np.exp(training.rule_of_thumb(found)[0]) == pytest.approx(0.4 * 312e12 / (6 * 6_738_415_616))
 
 
@@ -289,7 +289,7 @@ def test_junk_in_any_column_ends_in_a_figure_or_a_reason(catalog, rows):
         for name in rng.sample([name for name in row if not name.startswith("measured") and name != "id"], 5):
             row[name] = rng.choice(JUNK)
         odd.append(row)
-    found = training.gather(odd, catalog, words=True)
+    found = training.gather(odd, catalog, as_written=True)
     items = training.predict(found, training_calibration(catalog))
     assert len(items) + len(found.skipped) == len(odd)
     assert all(0 < item.low <= item.predicted <= item.high < float("inf") for item in items)

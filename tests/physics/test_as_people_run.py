@@ -205,7 +205,7 @@ def serving_row(gpu, model, engine, *, isl=1024, n_gpus=1, **more):
 
 def printed(rows):
     facts = gpucost.open_catalog()
-    found = serving.gather(rows, facts, words=True)
+    found = serving.gather(rows, facts, as_written=True)
     assert not found.skipped
     return serving.printed(serving.loads_of(found.rows, serving.DEFAULTS), serving.DEFAULTS)
 
@@ -246,7 +246,7 @@ def test_what_is_known_of_a_chip_before_a_source_is_entered_is_what_others_measu
         row | {"id": name, "source_name": name, "gpu": gpu, "n_gpus": gpus}
         for name, gpu, gpus in (("a", "H100-80GB-SXM", "64"), ("b", "H100-80GB-SXM", "512"), ("c", "MI355X", "8"))
     ]
-    alone = training.as_unseen(training.gather(rows, facts, words=True)).rows
+    alone = training.as_unseen(training.gather(rows, facts, as_written=True)).rows
     assert [one.accelerator.training_sources for one in alone] == [1, 1, 0]
     assert [one.accelerator.training_largest_gpus for one in alone] == [512, 64, 0]
 

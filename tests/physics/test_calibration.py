@@ -193,10 +193,10 @@ def test_one_run_of_ones_own_helps_the_next_and_narrows_its_range():
         "pp": 1, "zero_stage": "3", "micro_batch": 2, "seq_len": 8192, "activation_recompute": "none",
     }  # fmt: skip
     next_run = training.gather(
-        [row | {"id": "next", "n_gpus": 16, "measured_tokens_per_s_per_gpu": 1.0}], catalog, words=True
+        [row | {"id": "next", "n_gpus": 16, "measured_tokens_per_s_per_gpu": 1.0}], catalog, as_written=True
     )
     usual = training.predict(next_run, base)[0]
-    first = training.gather([row | {"id": "first", "measured_tokens_per_s_per_gpu": 1.0}], catalog, words=True)
+    first = training.gather([row | {"id": "first", "measured_tokens_per_s_per_gpu": 1.0}], catalog, as_written=True)
     slow = training.predict(first, base)[0].predicted * 0.75  # this stack takes a third longer than its class
     own, _ = fit_own(catalog, "training", [row | {"id": "first", "measured_tokens_per_s_per_gpu": slow}])
     told = training.predict(next_run, own)[0]

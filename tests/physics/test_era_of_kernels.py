@@ -45,7 +45,7 @@ ROW = {"gpu": "h100-sxm5-80gb", "n_gpus": 8, "tp": 1, "pp": 1, "seq_len": 4096, 
 
 
 def seconds(catalog, **more):
-    found = training.gather([{**ROW, **more}], catalog, words=True)
+    found = training.gather([{**ROW, **more}], catalog, as_written=True)
     return float(np.exp(-training.cal.log_predicted(training.observe(found), DEFAULTS))[0])
 
 
@@ -64,7 +64,7 @@ def test_hours_of_a_published_run_count_its_failures_and_those_of_steps_do_not(c
              (("large", card), ("small", small))}  # fmt: skip
     assert 1.2 < ratio["small"] < 1.21 < 1.3 < ratio["large"] < 1.4
     assert read_row({**card, "value_basis": "step_hours"}, catalog).long_run_ratio == 1
-    row = training.gather([{**card, "value_basis": "gpu_hours"}], catalog, words=True)
+    row = training.gather([{**card, "value_basis": "gpu_hours"}], catalog, as_written=True)
     seen = training.observe(row)
     steps = replace(row, rows=[replace(row.rows[0], long_run_ratio=1.0, end_to_end=False)])
     lost = training.cal.log_predicted(training.observe(steps), DEFAULTS) - training.cal.log_predicted(seen, DEFAULTS)
@@ -73,7 +73,7 @@ def test_hours_of_a_published_run_count_its_failures_and_those_of_steps_do_not(c
 
 def test_no_long_row_asks_more_of_attention_than_the_best_kernels_attain(catalog):
     rows = [row for row in catalog.rows("training_measurements") if "nemolong" in row["id"]]
-    found = training.gather(rows, catalog, words=True)
+    found = training.gather(rows, catalog, as_written=True)
     for row, figure in zip(found.rows, found.figures, strict=True):
         a = row.architecture
         flop = 3.5 * 2 * a.layers * a.hidden * row.sequence_tokens  # half the square, forward and backward

@@ -90,7 +90,7 @@ def test_prompts_of_a_batch_are_read_at_once():
     row = {"id": "x", "source_name": "s", "model": "mistral-7b", "gpu": "h200-sxm-141gb", "n_gpus": 1, "tp": 1,
            "engine": "TensorRT-LLM", "weight_precision": "fp8", "scenario": "fixed-batch", "isl": 128, "osl": 128,
            "batch_or_concurrency": 896, "measured_output_tokens_per_s": 20460.0}  # fmt: skip
-    found = validation.gather([row], CATALOG, words=True)
+    found = validation.gather([row], CATALOG, as_written=True)
     speed = float(np.exp(validation.log_predicted(validation.observe(found), DEFAULTS))[0])
     case, _ = build([found.rows[0].deployment], DEFAULTS)
     one = np.ones(1)

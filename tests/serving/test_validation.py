@@ -29,11 +29,11 @@ MEASURED = (
 
 @pytest.fixture(scope="module")
 def payload():
-    return serving.in_sample_payload(serving.gather(ROWS, CATALOG, words=True), CALIBRATION)
+    return serving.in_sample_payload(serving.gather(ROWS, CATALOG, as_written=True), CALIBRATION)
 
 
 def points(rows):
-    items, _ = serving.predict(serving.gather(rows, CATALOG, words=True), CALIBRATION)
+    items, _ = serving.predict(serving.gather(rows, CATALOG, as_written=True), CALIBRATION)
     return [(item.metric, item.predicted, item.low, item.high) for item in items]
 
 
@@ -132,7 +132,7 @@ def test_tokens_of_few_requests_run_among_fewer_than_the_places():
     base = {"id": "x", "source_name": "s", "model": "llama-3.1-8b", "gpu": "h100-sxm5-80gb", "n_gpus": 1, "isl": 1000,
             "osl": 1000, "engine": "vllm", "scenario": "offline", "measured_output_tokens_per_s": 100.0}  # fmt: skip
     found = serving.gather(
-        [{**base, "notes": text} for text in ("", "300 requests", "50 requests")], CATALOG, words=True
+        [{**base, "notes": text} for text in ("", "300 requests", "50 requests")], CATALOG, as_written=True
     )
     met = met_sequences(serving.observe(found).loads, np.full(3, 100.0))
     assert met == pytest.approx([100, 100 * (2.5 + 1 / 3) / 3, 100])

@@ -54,7 +54,7 @@ def test_engines_and_their_eras(text, year, engine):
 
 
 def test_a_row_with_only_names_and_one_figure_is_predicted():
-    found = serving.gather([{"model": "llama-3-8b", "gpu": "H100", "tpot_ms": 9.0}], CATALOG, words=True)
+    found = serving.gather([{"model": "llama-3-8b", "gpu": "H100", "tpot_ms": 9.0}], CATALOG, as_written=True)
     assert not found.skipped
     assert len(serving.predict(found, SCHEME.load([]))[0]) == 1
 
@@ -101,7 +101,7 @@ def test_time_to_first_token_under_load_is_never_an_item():
     found = serving.gather(
         [row(ttft_ms="900"), row(id="y", scenario="single-stream", batch_or_concurrency="1", ttft_ms="30")],
         CATALOG,
-        words=True,
+        as_written=True,
     )
     assert [(f.metric, found.rows[f.row].id) for f in found.shown] == [("ttft_ms", "x")]
     assert ("ttft_ms", "y") in [(f.metric, found.rows[f.row].id) for f in found.figures]
@@ -117,7 +117,7 @@ def test_time_to_first_token_under_load_is_never_an_item():
     ],
 )
 def test_what_cannot_be_read_is_skipped_with_its_reason(change, words):
-    found = serving.gather([row(**change)], CATALOG, words=True)
+    found = serving.gather([row(**change)], CATALOG, as_written=True)
     assert len(found.skipped) == 1
     assert words in found.skipped[0]["reason"]
 
