@@ -11,7 +11,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self
 
-LONGEST_WORD, LONGEST_MESSAGE = 300, 2000  # characters of a value, and of a sentence, that an error repeats
+_LONGEST_WORD, _LONGEST_MESSAGE = 300, 2000  # characters of a value, and of a sentence, that an error repeats
 
 _ALLOWED_SPACES = "\n\t\u00a0\u2009\u202f"  # signs that a terminal takes as space and nothing else
 _SPACES = re.compile(f"[{_ALLOWED_SPACES}]+")
@@ -37,9 +37,9 @@ def shortened(text: str) -> str:
     >>> shortened("unknown " + "x" * 5000)[-20:]
     '… (5,000 characters)'
     """
-    if len(text) > LONGEST_WORD:
-        text = re.sub(rf"\S{{{LONGEST_WORD},}}", lambda word: f"{word[0][:60]}… ({len(word[0]):,} characters)", text)
-    return visible(text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…")
+    if len(text) > _LONGEST_WORD:
+        text = re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: f"{word[0][:60]}… ({len(word[0]):,} characters)", text)
+    return visible(text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…")
 
 
 def nearest(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:

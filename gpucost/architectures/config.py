@@ -12,7 +12,7 @@ from gpucost.gate import beside, lists_beside, read_json, shown
 
 # --- A configuration read key by key: every value is checked as it is taken, and what was never taken is known.
 
-LARGEST = 10**15  # no dimension or count of a model is as large
+_LARGEST = 10**15  # no dimension or count of a model is as large
 MOST_LAYERS = 4096
 
 
@@ -116,7 +116,7 @@ class Fields:
     def whole(self, name: str, value: Any) -> int:
         """Check one value: a whole number of zero or more and of sane size."""
         plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not plain or not 0 <= value <= LARGEST or value != int(value):
+        if not plain or not 0 <= value <= _LARGEST or value != int(value):
             raise self.fail(f"{name} must be a whole number of zero or more, found {shown(value)}")
         return int(value)
 
@@ -126,7 +126,7 @@ class Fields:
         if value is None:
             return default
         plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not plain or not 0 <= value <= LARGEST:
+        if not plain or not 0 <= value <= _LARGEST:
             raise self.fail(f"{name} must be a number of zero or more, found {shown(value)}")
         return float(value)
 

@@ -45,7 +45,7 @@ from gpucost.types import Block, Reach
 # --- Families unlike the plain decoder in a few things: older ones, and those whose layers have shapes of their own.
 
 
-def llama_4(d: Decoder) -> list[Block]:
+def _llama_4(d: Decoder) -> list[Block]:
     """Read Llama 4: every n-th layer a mixture with one shared expert, chunked attention but for every fourth layer."""
     f, width = d.fields, d.fields.number("intermediate_size")
     listed = f.words("layer_types")
@@ -62,7 +62,7 @@ def llama_4(d: Decoder) -> list[Block]:
     return [block_of(d, mixers_by_kind[kind], mixture if i in sparse else plain) for i, kind in enumerate(places)]
 
 
-def ernie(d: Decoder) -> list[Block]:
+def _ernie(d: Decoder) -> list[Block]:
     """Read ERNIE 4.5: one bias switch for everything, routed experts for images beside those for text."""
     f = d.fields
     biased = f.flag("use_bias")
@@ -124,7 +124,7 @@ def _ernie_layers(d: Decoder) -> list[bool]:
     return [start <= i <= end and (i + 1) % step == 0 for i in range(d.layers)]
 
 
-def hunyuan(d: Decoder) -> list[Block]:
+def _hunyuan(d: Decoder) -> list[Block]:
     """Read Hunyuan Large: pairs of layers share one cache where cross-layer attention is on."""
     share = d.fields.number("cla_share_factor", default=2) if d.fields.flag("use_cla") else 1
     owner, reader = attention(d, FULL), attention(d, FULL, keeps=False)
@@ -132,7 +132,7 @@ def hunyuan(d: Decoder) -> list[Block]:
     return [block_of(d, reader if i % max(share, 1) else owner, mixture or plain) for i in range(d.layers)]
 
 
-def falcon(d: Decoder) -> list[Block]:
+def _falcon(d: Decoder) -> list[Block]:
     """Read Falcon: one norm where attention and feed-forward stand side by side, two in the larger ones."""
     f = d.fields
     new = f.flag("new_decoder_architecture")
@@ -143,7 +143,7 @@ def falcon(d: Decoder) -> list[Block]:
     return [block_of(d, attention(d, FULL), dense(bare, d.ffn), norms=2 if two else 1)] * d.layers
 
 
-def gpt_oss(d: Decoder) -> list[Block]:
+def _gpt_oss(d: Decoder) -> list[Block]:
     """Read gpt-oss: biases in every expert and in the router, every second layer within a window."""
     mixture = experts(d)
     if mixture is None:
@@ -155,7 +155,7 @@ def gpt_oss(d: Decoder) -> list[Block]:
     return [block_of(d, mixers_by_kind[kind], mixture) for kind in listed]
 
 
-def internlm_3(d: Decoder) -> list[Block]:
+def _internlm_3(d: Decoder) -> list[Block]:
     """Read InternLM 3: qkv_bias for queries, keys and values, bias for the rest."""
     f = d.fields
     parts = ("qkv" if f.flag("qkv_bias") else "") + ("o" if f.flag("bias") else "")
@@ -163,13 +163,13 @@ def internlm_3(d: Decoder) -> list[Block]:
     return [block_of(bare, attention(bare, FULL), dense(bare, d.ffn))] * d.layers
 
 
-def hyperclovax(d: Decoder) -> list[Block]:
+def _hyperclovax(d: Decoder) -> list[Block]:
     """Read HyperCLOVA X: two more norms a layer where use_post_norm says so."""
     norms = 4 if d.fields.flag("use_post_norm") else 2
     return [block_of(d, attention(d, FULL), dense(d, d.ffn), norms=norms)] * d.layers
 
 
-def stablelm(d: Decoder) -> list[Block]:
+def _stablelm(d: Decoder) -> list[Block]:
     """Read StableLM: one norm where attention and feed-forward stand side by side, norms of each head by switch."""
     f = d.fields
     mixer = attention(d, FULL)
@@ -178,26 +178,26 @@ def stablelm(d: Decoder) -> list[Block]:
     return [block_of(d, mixer, dense(d, d.ffn), norms=1 if f.flag("use_parallel_residual") else 2)] * d.layers
 
 
-def opt(d: Decoder) -> list[Block]:
+def _opt(d: Decoder) -> list[Block]:
     """Read OPT: biases unless switched off."""
     if d.fields.flag("enable_bias", default=True):
         return usual(d)
     return usual(replace(d, family=replace(d.family, bias="-", mlp_bias=False)))
 
 
-def opt_extra(d: Decoder) -> int:
+def _opt_extra(d: Decoder) -> int:
     """Count the projections around narrow embeddings, and take back the final norm of the post-norm model (350m)."""
     width = d.fields.number("word_embed_proj_dim") or d.hidden
     no_final = not d.fields.flag("do_layer_norm_before", default=True) or d.fields.flag("_remove_final_layer_norm")
     return (2 * width * d.hidden if width != d.hidden else 0) - (d.norm if no_final else 0)
 
 
-def xglm(d: Decoder) -> list[Block]:
+def _xglm(d: Decoder) -> list[Block]:
     """Read XGLM, whose positions are computed."""
     return [block_of(d, attention(d, FULL), dense(d, d.fields.number("ffn_dim")))] * d.layers
 
 
-def mpt(d: Decoder) -> list[Block]:
+def _mpt(d: Decoder) -> list[Block]:
     """Read MPT: the key-value heads and the feed-forward's width stand in nested parts."""
     f = d.fields
     nested = f.part("attn_config") or Fields({}, f.file)
@@ -206,7 +206,7 @@ def mpt(d: Decoder) -> list[Block]:
     return [block_of(d, attention(d, FULL, Heads(d.heads, keys, d.head_dim, d.head_dim)), dense(d, width))] * d.layers
 
 
-def mpt_extra(d: Decoder) -> int:
+def _mpt_extra(d: Decoder) -> int:
     """Count learned positions where ALiBi is off."""
     nested = d.fields.part("attn_config")
     learned = d.fields.flag("learned_pos_emb", default=True) and nested and nested.values.get("alibi") is False
@@ -214,7 +214,7 @@ def mpt_extra(d: Decoder) -> int:
     return 0
 
 
-def dbrx(d: Decoder) -> list[Block]:
+def _dbrx(d: Decoder) -> list[Block]:
     """Read DBRX: key-value heads and experts stand in nested parts."""
     f = d.fields
     heads, ffn = f.part("attn_config") or f, f.part("ffn_config") or f
@@ -229,7 +229,7 @@ def dbrx(d: Decoder) -> list[Block]:
     return [block_of(d, attention(d, FULL, Heads(d.heads, keys, d.head_dim, d.head_dim)), mixture)] * d.layers
 
 
-def mllama(d: Decoder) -> list[Block]:
+def _mllama(d: Decoder) -> list[Block]:
     """Read Llama 3.2 Vision: some layers attend to the image and keep nothing of the text; 8 further input rows."""
     crossing = set(d.fields.numbers("cross_attention_layers") or (3, 8, 13, 18, 23, 28, 33, 38))
     d.lookup += 8 * d.hidden
@@ -238,7 +238,7 @@ def mllama(d: Decoder) -> list[Block]:
     return [block_of(d, cross if i in crossing else text_mixer, dense(d, d.ffn)) for i in range(d.layers)]
 
 
-def jetmoe(d: Decoder) -> list[Block]:
+def _jetmoe(d: Decoder) -> list[Block]:
     """Read JetMoE: attention heads are experts too; keys and values are shared by them."""
     f = d.fields
     keys, count = f.number("num_key_value_heads"), f.number("num_local_experts")
@@ -254,7 +254,7 @@ def jetmoe(d: Decoder) -> list[Block]:
     return [block_of(d, mixer, mixture)] * d.layers
 
 
-def openelm(d: Decoder) -> list[Block]:
+def _openelm(d: Decoder) -> list[Block]:
     """Read OpenELM: heads and feed-forward widths of each layer."""
     f = d.fields
     queries, keys = f.numbers("num_query_heads") or [], f.numbers("num_kv_heads") or []
@@ -300,7 +300,7 @@ def _searched(d: Decoder, item: Fields) -> Block:
     return block_of(d, mixer, feed, norms=norms)
 
 
-def grok(d: Decoder) -> list[Block]:
+def _grok(d: Decoder) -> list[Block]:
     """Read Grok: four norms a layer, and in Grok 2 a dense feed-forward beside the experts."""
     listed = kinds(d)
     mixers_by_kind, mixture = mixers(d, listed), experts(d)
@@ -311,7 +311,7 @@ def grok(d: Decoder) -> list[Block]:
     ]
 
 
-def arctic(d: Decoder) -> list[Block]:
+def _arctic(d: Decoder) -> list[Block]:
     """Read Arctic: a dense residual feed-forward as wide as the stream beside the experts of every n-th layer."""
     f, mixture, mixer = d.fields, experts(d), attention(d, FULL)
     step = max(1, f.number("moe_layer_frequency", default=2))
@@ -321,7 +321,7 @@ def arctic(d: Decoder) -> list[Block]:
     return [mixed if (i + 1) % step == 0 else block_of(d, mixer, plain) for i in range(d.layers)]
 
 
-def chameleon(d: Decoder) -> list[Block]:
+def _chameleon(d: Decoder) -> list[Block]:
     """Read Chameleon: norms with biases over each head of queries and keys."""
     mixer = attention(d, FULL)
     mixer = mixer._replace(others=mixer.others + 2 * (d.heads + d.kv_heads) * d.head_dim)
@@ -333,7 +333,7 @@ def chameleon(d: Decoder) -> list[Block]:
 _NEMOTRON = {"m": "mamba", "*": "attention", "-": "mlp", "e": "moe"}
 
 
-def nemotron_h(d: Decoder) -> list[Block]:
+def _nemotron_h(d: Decoder) -> list[Block]:
     """Read Nemotron-H: every block is a Mamba-2 mixer, an attention, a feed-forward or a mixture, with one norm."""
     f = d.fields
     types = f.words("layers_block_type", "layer_types")
@@ -369,14 +369,14 @@ def _latent_experts(d: Decoder) -> FeedForward:
     return mixture._replace(expert=2 * narrow * width, dense=2 * d.hidden * narrow) if narrow else mixture
 
 
-def falcon_h1(d: Decoder) -> list[Block]:
+def _falcon_h1(d: Decoder) -> list[Block]:
     """Read Falcon-H1: a Mamba-2 mixer beside the attention of every layer."""
     ours, theirs = attention(d, FULL), mamba2(d)
     both = Mixer(ours.weights + theirs.weights, ours.others + theirs.others, ours.reaches, theirs.state_values, True)
     return [block_of(d, both, dense(d, d.ffn))] * d.layers
 
 
-def kimi_linear(d: Decoder) -> list[Block]:
+def _kimi_linear(d: Decoder) -> list[Block]:
     """Read Kimi Linear and Kimi K3: delta and latent attention; K3's experts are narrower, its residuals attended."""
     f, h = d.fields, d.hidden
     gated = f.flag("mla_use_output_gate")
@@ -396,12 +396,12 @@ def kimi_linear(d: Decoder) -> list[Block]:
     return [block_of(d, mixers_by_kind[kind], mixture if mixed else plain, norms=norms) for kind, mixed in layers]
 
 
-def kimi_extra(d: Decoder) -> int:
+def _kimi_extra(d: Decoder) -> int:
     """Count the projection and norm that join the residuals at the end (Kimi K3)."""
     return 2 * d.hidden if d.fields.number("attn_res_block_size") else 0
 
 
-def recurrent_gemma(d: Decoder) -> list[Block]:
+def _recurrent_gemma(d: Decoder) -> list[Block]:
     """Read RecurrentGemma: recurrent blocks and windowed attention, half the stated feed-forward width, biases."""
     q, f = d.heads * d.head_dim, d.fields
     cached = d.kv_heads * d.head_dim
@@ -416,7 +416,7 @@ def recurrent_gemma(d: Decoder) -> list[Block]:
     return [block_of(d, mixer_of[kind == LINEAR], feed) for kind in kinds(d)]
 
 
-def bailing_hybrid(d: Decoder) -> list[Block]:
+def _bailing_hybrid(d: Decoder) -> list[Block]:
     """Read Ling 2.5 and its kin: delta attention with full-rank gates, and latent attention every few layers."""
     f, h = d.fields, d.hidden
     heads, width = f.number("linear_num_heads") or d.heads, f.number("linear_head_dim", "head_dim") or d.head_dim
@@ -435,7 +435,7 @@ def bailing_hybrid(d: Decoder) -> list[Block]:
     return [block_of(d, linear if kind == LINEAR else gated, mixture if mixed else plain) for kind, mixed in layers]
 
 
-def olmo_hybrid(d: Decoder) -> list[Block]:
+def _olmo_hybrid(d: Decoder) -> list[Block]:
     """Read OLMo hybrid: gated delta nets with a projection for every part."""
     f = d.fields
     kernel = f.number("linear_conv_kernel_dim", default=4)
@@ -454,7 +454,7 @@ def _shared_heads(d: Decoder) -> Mixer:
     return Mixer(weights, 0, (Reach(2 * keys * width, 4 * heads.queries * width),))
 
 
-def zamba_2(d: Decoder) -> list[Block]:
+def _zamba_2(d: Decoder) -> list[Block]:
     """Read Zamba2: Mamba-2 layers, some of which first apply a shared transformer block with adapters of their own."""
     f, h = d.fields, d.hidden
 
@@ -490,7 +490,7 @@ def _zamba_2_words(d: Decoder) -> list[str]:
     return (types + ["mamba"] * d.layers)[: d.layers]
 
 
-def zamba(d: Decoder) -> list[Block]:
+def _zamba(d: Decoder) -> list[Block]:
     """Read Zamba: Mamba layers of several heads, one shared transformer block."""
     f, h = d.fields, d.hidden
     inner = 2 * h
@@ -527,15 +527,15 @@ def zamba(d: Decoder) -> list[Block]:
 _COMPRESSED = {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128, "sliding_attention": 0}
 
 
-def deepseek_v32(d: Decoder) -> list[Block]:
+def _deepseek_v32(d: Decoder) -> list[Block]:
     """Read DeepSeek sparse attention; layers that share an earlier layer's selection have no indexer (GLM 5.2)."""
     d.fields.taken.add("layer_types")  # all alike
     with_indexer, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
-    layers = zip(indexed_layers(d), feeds(d), strict=True)
+    layers = zip(_indexed_layers(d), feeds(d), strict=True)
     return [block_of(d, with_indexer if indexed else shared, feed) for indexed, feed in layers]
 
 
-def indexed_layers(d: Decoder) -> list[bool]:
+def _indexed_layers(d: Decoder) -> list[bool]:
     """Return for every layer whether it runs an indexer of its own, or shares the selection of an earlier one."""
     f = d.fields
     types = f.words("indexer_types")
@@ -550,7 +550,7 @@ def indexed_layers(d: Decoder) -> list[bool]:
     return [max(i - offset + 1, 0) % step == 0 for i in range(d.layers)]
 
 
-def deepseek_v4(d: Decoder) -> list[Block]:
+def _deepseek_v4(d: Decoder) -> list[Block]:
     """Read DeepSeek V4: one shared key-value head, a window everywhere, compressed entries beside it."""
     d.fields.taken.add("mlp_layer_types")  # mixtures all; some choose their experts by a hash
     mixture = experts(d)
@@ -564,7 +564,7 @@ def deepseek_v4(d: Decoder) -> list[Block]:
     return layers
 
 
-def streams_extra(d: Decoder) -> int:
+def _streams_extra(d: Decoder) -> int:
     """Count the head that joins the hyper-connected streams."""
     streams = d.fields.number("hc_mult", default=4)
     return streams * streams * d.hidden + streams + 1
@@ -608,13 +608,13 @@ def _compressed(d: Decoder, ratio: int) -> Mixer:
     return Mixer(weights, others, tuple(reaches))
 
 
-def axk_1(d: Decoder) -> list[Block]:
+def _axk_1(d: Decoder) -> list[Block]:
     """Read A.X K1: DeepSeek V3 with a norm after each mixture of experts."""
     mixer = latent(d)
     return [block_of(d, mixer, feed, norms=3 if feed.experts else 2) for feed in feeds(d)]
 
 
-def longcat(d: Decoder) -> list[Block]:
+def _longcat(d: Decoder) -> list[Block]:
     """Read LongCat: two latent attentions and two dense feed-forwards a layer, experts of which some do nothing."""
     f, mixer = d.fields, latent(d)
     real, empty = f.number("n_routed_experts"), f.number("zero_expert_num")
@@ -631,7 +631,7 @@ def longcat(d: Decoder) -> list[Block]:
     return [block_of(d, twice, mixture, norms=4)] * d.layers
 
 
-def longcat_extra(d: Decoder) -> int:
+def _longcat_extra(d: Decoder) -> int:
     """Count the embeddings of token n-grams where the model has them (LongCat Flash Lite, arXiv:2601.21204).
 
     Every table of width h ÷ tables has ratio · vocabulary + 2·i + 1 rows and a projection to the stream.
@@ -646,7 +646,7 @@ def longcat_extra(d: Decoder) -> int:
     return d.hidden * d.hidden
 
 
-def gemma_3n(d: Decoder) -> list[Block]:
+def _gemma_3n(d: Decoder) -> list[Block]:
     """Read Gemma 3n: alternating updates, low-rank residuals, layer embeddings; the last layers share caches."""
     f, h = d.fields, d.hidden
     inputs, rank, small = f.number("altup_num_inputs"), f.number("laurel_rank"), f.number("hidden_size_per_layer_input")
@@ -661,12 +661,12 @@ def gemma_3n(d: Decoder) -> list[Block]:
     return layers
 
 
-def gemma_3n_extra(d: Decoder) -> int:
+def _gemma_3n_extra(d: Decoder) -> int:
     """Count the projections of the alternating updates and the embeddings that every layer looks up."""
-    return 2 * (max(d.fields.number("altup_num_inputs"), 1) - 1) * d.hidden * d.hidden + layer_embeddings(d)
+    return 2 * (max(d.fields.number("altup_num_inputs"), 1) - 1) * d.hidden * d.hidden + _layer_embeddings(d)
 
 
-def layer_embeddings(d: Decoder) -> int:
+def _layer_embeddings(d: Decoder) -> int:
     """Count the embeddings that every layer looks up."""
     small = d.fields.number("hidden_size_per_layer_input")
     joint = small * d.layers
@@ -674,7 +674,7 @@ def layer_embeddings(d: Decoder) -> int:
     return joint * d.hidden + small
 
 
-def gemma_4(d: Decoder) -> list[Block]:
+def _gemma_4(d: Decoder) -> list[Block]:
     """Read Gemma 4: wider heads in its global layers, keys that are values there, shared caches, experts beside."""
     f, h, small = d.fields, d.hidden, d.fields.number("hidden_size_per_layer_input")
     listed, equal = kinds(d), f.flag("attention_k_eq_v") or d.kind.startswith("gemma4_unified")
@@ -705,7 +705,7 @@ def _gemma_4_heads(d: Decoder, kind: str, equal: bool) -> Heads:
     return Heads(usual.queries, keys or usual.keys, width, width)
 
 
-def mimo_v2(d: Decoder) -> list[Block]:
+def _mimo_v2(d: Decoder) -> list[Block]:
     """Read MiMo V2: windowed layers with heads and sinks of their own."""
     f, usual = d.fields, heads_of(d)
     f.taken.update(("add_swa_attention_sink_bias", "add_full_attention_sink_bias"))
@@ -721,7 +721,7 @@ def mimo_v2(d: Decoder) -> list[Block]:
     ]
 
 
-def step_3_5(d: Decoder) -> list[Block]:
+def _step_3_5(d: Decoder) -> list[Block]:
     """Read Step 3.5: windowed layers may have other query heads; the first layers are dense."""
     f, mixture, plain = d.fields, experts(d), dense(d, dense_width(d))
     usual, window_setting = heads_of(d), f.part("attention_other_setting")
@@ -752,7 +752,7 @@ def _mixed(d: Decoder, block: Block, mixing: int, scales: int) -> Block:
     return replace(block, others=block.others + 2 * (mixing * streams * d.hidden + mixing + scales))
 
 
-def axk_2(d: Decoder) -> list[Block]:
+def _axk_2(d: Decoder) -> list[Block]:
     """Read A.X K2: gates beside the queries from twice their rank, and norms with a low-rank gate."""
     n, h = latent_of(d), d.hidden
     d.fields.taken.add("layer_types")
@@ -764,16 +764,16 @@ def axk_2(d: Decoder) -> list[Block]:
     return [replace(block, others=block.others + gates * gate) for block, gates in blocks_and_gates]
 
 
-def hy_4(d: Decoder) -> list[Block]:
+def _hy_4(d: Decoder) -> list[Block]:
     """Read Hy 4: gated latent attention with sinks, selections shared between layers, four residual streams."""
     d.fields.taken.add("layer_types")
     with_indexer, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
     mixing = 2 * d.fields.number("hc_mult", default=4)
-    layers = zip(indexed_layers(d), feeds(d), strict=True)
+    layers = zip(_indexed_layers(d), feeds(d), strict=True)
     return [_mixed(d, block_of(d, with_indexer if indexed else shared, feed), mixing, 2) for indexed, feed in layers]
 
 
-def dots_3(d: Decoder) -> list[Block]:
+def _dots_3(d: Decoder) -> list[Block]:
     """Read dots 3: gated latent attention, with an indexer or, of other ranks, within a window."""
     f, n, near = d.fields, latent_of(d), latent_of(d)
     if "per_layer_config" not in f:  # which gives windowed layers ranks of their own
@@ -793,7 +793,7 @@ def dots_3(d: Decoder) -> list[Block]:
     return [block_of(d, normed[kind], feed) for kind, feed in zip(listed, feeds(d), strict=True)]
 
 
-def mistral_large_4(d: Decoder) -> list[Block]:
+def _mistral_large_4(d: Decoder) -> list[Block]:
     """Read Mistral Large 4: latents without rotary keys in some layers, read again by others, and selections shared."""
     f, n = d.fields, latent_of(d)
     f.taken.add("layer_types")
@@ -803,7 +803,7 @@ def mistral_large_4(d: Decoder) -> list[Block]:
     if min(len(turning), len(sources)) < d.layers:
         raise f.fail(f"no_rope_layers and kv_source_layers must name all {d.layers} layers")
     kinds_of = zip(
-        map(bool, turning), indexed_layers(d), (source == i for i, source in enumerate(sources)), strict=False
+        map(bool, turning), _indexed_layers(d), (source == i for i, source in enumerate(sources)), strict=False
     )
     listed = list(kinds_of)
     mixers_by_kind = {kind: _unranked(d, n, *kind) for kind in set(listed)}
@@ -829,7 +829,7 @@ def _reading(mixer: Mixer, hidden: int, rank: int, rope: int) -> Mixer:
     )
 
 
-def minimax_m3(d: Decoder) -> list[Block]:
+def _minimax_m3(d: Decoder) -> list[Block]:
     """Read MiniMax M3: grouped attention to blocks of keys that an indexer selects, in the layers named sparse."""
     f, attending = d.fields, attention(d, FULL)
     part = f.part("sparse_attention_config") or Fields({}, f.file)
@@ -850,7 +850,7 @@ def minimax_m3(d: Decoder) -> list[Block]:
     return [block_of(d, selected if named else attending, feed) for named, feed in zip(sparse, feeds(d), strict=False)]
 
 
-def glm_5_next(d: Decoder) -> list[Block]:
+def _glm_5_next(d: Decoder) -> list[Block]:
     """Read GLM 5 Next: Kimi delta attention, and latents without rotary keys whose indexer pools its keys."""
     f, h = d.fields, d.hidden
     streams, pool = f.number("hc_mult", default=4), f.number("index_kpool", default=16)
@@ -866,7 +866,7 @@ def glm_5_next(d: Decoder) -> list[Block]:
         reaches=(first, *pooled_reaches),
     )
     mixers_by_kind = {LINEAR: kimi_delta(d), True: pooled, False: shared}
-    layers = zip(kinds(d), indexed_layers(d), feeds(d), strict=True)
+    layers = zip(kinds(d), _indexed_layers(d), feeds(d), strict=True)
     mixing = (2 + streams) * streams
     return [
         _mixed(d, block_of(d, mixers_by_kind[LINEAR if k == LINEAR else has_indexer], feed), mixing, 3)
@@ -874,7 +874,7 @@ def glm_5_next(d: Decoder) -> list[Block]:
     ]
 
 
-def qwen_4(d: Decoder) -> list[Block]:
+def _qwen_4(d: Decoder) -> list[Block]:
     """Read Qwen 4 Exp: gated delta nets, attention with an indexer, gated residual streams, n-grams looked up."""
     f, h = d.fields, d.hidden
     streams, rank = f.number("hc_count", default=4), f.number("hc_lowrank", default=320)
@@ -908,7 +908,7 @@ def _looked_up(d: Decoder, streams: int) -> int:
     return width * (streams + 1) * h + streams * h * (3 + f.number("ple_conv_kernel_size", default=4))
 
 
-def qwen_4_extra(d: Decoder) -> int:
+def _qwen_4_extra(d: Decoder) -> int:
     """Count the mixer that joins the residual streams at the end; there is no other norm."""
     streams, rank = d.fields.number("hc_count", default=4), d.fields.number("hc_lowrank", default=320)
     return streams * d.hidden * (1 + 2 * rank)
@@ -918,7 +918,7 @@ def qwen_4_extra(d: Decoder) -> int:
 # Bamba.
 
 
-def zaya(d: Decoder) -> list[Block]:
+def _zaya(d: Decoder) -> list[Block]:
     """Read Zaya: attention in a compressed space with convolutions, and a router that is a small network."""
     f, h, r = d.fields, d.hidden, d.fields.number("router_hidden_size", default=256)
     query, cached = d.heads * d.head_dim, d.kv_heads * d.head_dim
@@ -940,7 +940,7 @@ def zaya(d: Decoder) -> list[Block]:
     return layers
 
 
-def doge(d: Decoder) -> list[Block]:
+def _doge(d: Decoder) -> list[Block]:
     """Read Doge: a dynamic mask from the values, scaled residuals, and in its mixtures experts of one vector each."""
     f, h, cached = d.fields, d.hidden, d.kv_heads * d.head_dim
     attending = attention(d, FULL)
@@ -955,7 +955,7 @@ def doge(d: Decoder) -> list[Block]:
     return [replace(block, others=block.others + 2 * h)] * d.layers
 
 
-def hrm(d: Decoder) -> list[Block]:
+def _hrm(d: Decoder) -> list[Block]:
     """Read HRM: two stacks of layers gone through in cycles; every passage keeps a cache of its own."""
     f = d.fields
     f.taken.add("num_hidden_layers")
@@ -969,7 +969,7 @@ def hrm(d: Decoder) -> list[Block]:
     return [layer] * (2 * stack_layers) + [again] * (stack_layers * (passages - 2))
 
 
-def inkling(d: Decoder) -> list[Block]:
+def _inkling(d: Decoder) -> list[Block]:
     """Read Inkling: relative positions from a projection, short convolutions after keys, values and each half."""
     f, h = d.fields, d.hidden
     kernel, second = f.number("conv_kernel_size", default=4), d.kind == "inkling2_text"
@@ -1014,7 +1014,7 @@ def _related(d: Decoder, kind: str, kernel: int, second: bool) -> Mixer:
     return Mixer(weights, others, attending.reaches, (kernel - 1) * (cached + 2 * h))
 
 
-def muse_spark(d: Decoder) -> list[Block]:
+def _muse_spark(d: Decoder) -> list[Block]:
     """Read Muse Spark: gated attention, experts in a narrower space between two projections, gated residuals."""
     f, h = d.fields, d.hidden
     narrow, width = f.number("moe_hidden_size") or h, f.number("moe_intermediate_size")
@@ -1034,7 +1034,7 @@ def _from_the_last(d: Decoder) -> list[str]:
     return [FULL if (d.layers - 1 - i) % 4 == 0 else WINDOW for i in range(d.layers)]
 
 
-def laguna(d: Decoder) -> list[Block]:
+def _laguna(d: Decoder) -> list[Block]:
     """Read Laguna: query heads of each layer, and a gate for each head or for each of its values."""
     f, listed = d.fields, kinds(d)
     by_head = f.raw("gating") in (None, True) or f.word("gating") == "per-head"
@@ -1055,7 +1055,7 @@ def laguna(d: Decoder) -> list[Block]:
     ]
 
 
-def modernbert_decoder(d: Decoder) -> list[Block]:
+def _modernbert_decoder(d: Decoder) -> list[Block]:
     """Read ModernBERT's decoder: windows of half the stated width, no norm before the first attention."""
     f = d.fields
     step = f.number("global_attn_every_n_layers", default=3) or 3
@@ -1068,13 +1068,13 @@ def modernbert_decoder(d: Decoder) -> list[Block]:
     return [block_of(d, mixers_by_kind[kind], feed, norms=2 if i else 1) for i, kind in enumerate(listed)]
 
 
-def modernbert_extra(d: Decoder) -> int:
+def _modernbert_extra(d: Decoder) -> int:
     """Count the dense head with its norm, and the bias of the output."""
     f = d.fields
     return d.hidden * d.hidden + d.norm + (d.vocab if f.flag("decoder_bias", default=True) else 0)
 
 
-def bamba(d: Decoder) -> list[Block]:
+def _bamba(d: Decoder) -> list[Block]:
     """Read Bamba: Mamba-2 everywhere but in the layers that attn_layer_indices names."""
     if d.fields.raw("attn_layer_indices") or d.fields.words("layer_types"):
         return usual(d)
@@ -1082,7 +1082,7 @@ def bamba(d: Decoder) -> list[Block]:
     return [block_of(d, mixer, dense(d, d.ffn))] * d.layers
 
 
-def molmo_2_extra(d: Decoder) -> int:
+def _molmo_2_extra(d: Decoder) -> int:
     """Count the further rows of the input embedding."""
     d.lookup += d.fields.number("additional_vocab_size") * d.hidden
     return 0
@@ -1096,7 +1096,7 @@ FAMILIES: dict[str, Family] = {
     "arcee": Family(gated=False),
     "exaone": Family(key_bias=""),
     "seed_oss": Family(key_bias="qkv"),
-    "internlm3": Family(blocks=internlm_3),
+    "internlm3": Family(blocks=_internlm_3),
     "glm4": Family(norms=4, key_bias="qkv"),
     "glm4v_text": Family(norms=4, bias="qkv"),
     "glm4_moe": Family(qk_norm="head", qk_norm_key="use_qk_norm", key_bias="qkv", correction=True),
@@ -1104,43 +1104,43 @@ FAMILIES: dict[str, Family] = {
     "qwen2": Family(bias="qkv"),
     "qwen2_moe": Family(bias="qkv", shared_gate=True),
     "qwen3": Family(qk_norm="head"),
-    "minimax_m3_vl_text": Family(qk_norm="head", correction=True, blocks=minimax_m3),
+    "minimax_m3_vl_text": Family(qk_norm="head", correction=True, blocks=_minimax_m3),
     "qwen3_next": Family(qk_norm="head", shared_gate=True, gate="full", linear="gated_delta"),
     "gemma2": Family(norms=4, rhythm=2),
     "gemma3": Family(norms=4, qk_norm="head", rhythm=6),
-    "gemma3n": Family(norms=4, qk_norm="head", rhythm=5, blocks=gemma_3n, extra=gemma_3n_extra),
-    "gemma4": Family(norms=4, qk_norm="head", rhythm=6, blocks=gemma_4, extra=layer_embeddings),
-    "recurrent_gemma": Family(linear="recurrent_unit", blocks=recurrent_gemma),
+    "gemma3n": Family(norms=4, qk_norm="head", rhythm=5, blocks=_gemma_3n, extra=_gemma_3n_extra),
+    "gemma4": Family(norms=4, qk_norm="head", rhythm=6, blocks=_gemma_4, extra=_layer_embeddings),
+    "recurrent_gemma": Family(linear="recurrent_unit", blocks=_recurrent_gemma),
     "cohere": Family(norm="ln_w", norms=1, qk_norm="wide", qk_norm_key="use_qk_norm"),
     "cohere2": Family(norm="ln_w", norms=1, rhythm=4),
-    "axk1": Family(correction=True, blocks=axk_1),
-    "deepseek_v32": Family(correction=True, blocks=deepseek_v32),
-    "deepseek_v4": Family(correction=True, blocks=deepseek_v4, extra=streams_extra),
-    "kimi_linear": Family(correction=True, linear="kimi_delta", blocks=kimi_linear, extra=kimi_extra),
-    "longcat_flash": Family(correction=True, blocks=longcat, extra=longcat_extra),
+    "axk1": Family(correction=True, blocks=_axk_1),
+    "deepseek_v32": Family(correction=True, blocks=_deepseek_v32),
+    "deepseek_v4": Family(correction=True, blocks=_deepseek_v4, extra=_streams_extra),
+    "kimi_linear": Family(correction=True, linear="kimi_delta", blocks=_kimi_linear, extra=_kimi_extra),
+    "longcat_flash": Family(correction=True, blocks=_longcat, extra=_longcat_extra),
     "dots1": Family(qk_norm="head", correction=True),
     "minimax": Family(linear="lightning"),
     "minimax_m2": Family(qk_norm="wide", correction=True),
-    "mimo_v2_flash": Family(correction=True, sinks="window", blocks=mimo_v2),
-    "step3p5": Family(qk_norm="head", gate="head", blocks=step_3_5),
+    "mimo_v2_flash": Family(correction=True, sinks="window", blocks=_mimo_v2),
+    "step3p5": Family(qk_norm="head", gate="head", blocks=_step_3_5),
     "afmoe": Family(norms=4, qk_norm="head", correction=True, gate="full", rhythm=4),
-    "laguna": Family(qk_norm="head", correction=True, blocks=laguna),
+    "laguna": Family(qk_norm="head", correction=True, blocks=_laguna),
     "flint": Family(qk_norm="head", sinks="all"),
     "kolibri1": Family(norms=4, qk_norm="head", correction=True),
     "beam": Family(norms=4, qk_norm="head", correction=True, gate="full", per_layer=lambda d: d.heads),
-    "gpt_oss": Family(bias="qkvo", sinks="all", rhythm=-2, blocks=gpt_oss),
+    "gpt_oss": Family(bias="qkvo", sinks="all", rhythm=-2, blocks=_gpt_oss),
     "granite_swa": Family(sinks="all"),
-    "hyperclovax": Family(blocks=hyperclovax),
+    "hyperclovax": Family(blocks=_hyperclovax),
     "olmo": Family(norm="ln_np"),
     "olmo2": Family(qk_norm="wide"),
     "olmo3": Family(qk_norm="wide", rhythm=4),
-    "olmo_hybrid": Family(qk_norm="wide", linear="gated_delta", blocks=olmo_hybrid),
+    "olmo_hybrid": Family(qk_norm="wide", linear="gated_delta", blocks=_olmo_hybrid),
     "apertus": Family(gated=False, qk_norm="head", per_layer=lambda _: 2),
     "bitnet": Family(per_layer=lambda d: d.hidden + d.ffn),
     "nanochat": Family(gated=False, norms=0, final_norm=False),
     "diffllama": Family(per_layer=lambda d: 4 * d.head_dim),
     "modernbert-decoder": Family(
-        norm="ln_w", tied=True, embedding_norms=1, blocks=modernbert_decoder, extra=modernbert_extra
+        norm="ln_w", tied=True, embedding_norms=1, blocks=_modernbert_decoder, extra=_modernbert_extra
     ),
     "nemotron": Family(gated=False, norm="ln"),
     "jais2": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True),
@@ -1156,64 +1156,64 @@ FAMILIES: dict[str, Family] = {
         head_bias=True,
     ),
     "phi-msft": Family(gated=False, norm="ln", norms=1, bias="qkvo", mlp_bias=True, head_bias=True),
-    "stablelm": Family(norm="ln", key_bias="qkv", blocks=stablelm),
+    "stablelm": Family(norm="ln", key_bias="qkv", blocks=_stablelm),
     "gpt2": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, tied=True, positions=0),
     "openai-gpt": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, tied=True, final_norm=False, positions=0),
     "biogpt": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, positions=2),
-    "opt": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, positions=2, blocks=opt, extra=opt_extra),
-    "xglm": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, blocks=xglm),
+    "opt": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, positions=2, blocks=_opt, extra=_opt_extra),
+    "xglm": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, blocks=_xglm),
     "bloom": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, tied=True, embedding_norms=1),
     "gpt_neox_japanese": Family(gated=False, norm="ln", extra=lambda d: d.hidden),
     "gpt_neo": Family(gated=False, norm="ln", bias="o", mlp_bias=True, positions=0),
     "gptj": Family(gated=False, norm="ln", norms=1, mlp_bias=True, head_bias=True),
     "persimmon": Family(gated=False, norm="ln", qk_norm="head", qk_norm_key="qk_layernorm", bias="qkvo", mlp_bias=True),
-    "mpt": Family(gated=False, norm="ln_w", tied=True, blocks=mpt, extra=mpt_extra),
+    "mpt": Family(gated=False, norm="ln_w", tied=True, blocks=_mpt, extra=_mpt_extra),
     "jais": Family(norm="ln", bias="qkvo", mlp_bias=True, tied=True),
-    "dbrx": Family(norm="ln_w", blocks=dbrx),
-    "falcon": Family(gated=False, norm="ln", blocks=falcon),
-    "falcon_h1": Family(blocks=falcon_h1),
+    "dbrx": Family(norm="ln_w", blocks=_dbrx),
+    "falcon": Family(gated=False, norm="ln", blocks=_falcon),
+    "falcon_h1": Family(blocks=_falcon_h1),
     "jamba": Family(linear="mamba1"),
-    "zamba": Family(blocks=zamba),
-    "zamba2": Family(blocks=zamba_2),
-    "nemotron_h": Family(gated=False, norms=1, blocks=nemotron_h),
+    "zamba": Family(blocks=_zamba),
+    "zamba2": Family(blocks=_zamba_2),
+    "nemotron_h": Family(gated=False, norms=1, blocks=_nemotron_h),
     "nemotron-nas": Family(blocks=block_configs),
     "lfm2": Family(qk_norm="head", linear="short_convolution"),
     "lfm3": Family(norms=4, qk_norm="head", gate="head", linear="short_convolution"),
-    "ernie4_5": Family(tied=True, correction=True, blocks=ernie),
+    "ernie4_5": Family(tied=True, correction=True, blocks=_ernie),
     "hunyuan_v1_dense": Family(qk_norm="head", tied=True),
-    "hunyuan": Family(qk_norm="head", qk_norm_key="use_qk_norm", blocks=hunyuan),
-    "llama4": Family(blocks=llama_4),
-    "mllama_text_model": Family(blocks=mllama),
-    "jetmoe": Family(blocks=jetmoe),
-    "openelm": Family(blocks=openelm),
-    "bailing_hybrid": Family(correction=True, blocks=bailing_hybrid),
-    "grok": Family(norms=4, blocks=grok),
-    "arctic": Family(blocks=arctic),
-    "chameleon": Family(blocks=chameleon),
-    "axk2": Family(correction=True, blocks=axk_2),
-    "hy_v4": Family(correction=True, gate="full", sinks="all", blocks=hy_4, extra=streams_extra),
-    "dots3_note_text": Family(correction=True, gate="head", blocks=dots_3),
-    "mistral_large4_text": Family(blocks=mistral_large_4),
-    "glm5_next_text": Family(correction=True, blocks=glm_5_next),
+    "hunyuan": Family(qk_norm="head", qk_norm_key="use_qk_norm", blocks=_hunyuan),
+    "llama4": Family(blocks=_llama_4),
+    "mllama_text_model": Family(blocks=_mllama),
+    "jetmoe": Family(blocks=_jetmoe),
+    "openelm": Family(blocks=_openelm),
+    "bailing_hybrid": Family(correction=True, blocks=_bailing_hybrid),
+    "grok": Family(norms=4, blocks=_grok),
+    "arctic": Family(blocks=_arctic),
+    "chameleon": Family(blocks=_chameleon),
+    "axk2": Family(correction=True, blocks=_axk_2),
+    "hy_v4": Family(correction=True, gate="full", sinks="all", blocks=_hy_4, extra=_streams_extra),
+    "dots3_note_text": Family(correction=True, gate="head", blocks=_dots_3),
+    "mistral_large4_text": Family(blocks=_mistral_large_4),
+    "glm5_next_text": Family(correction=True, blocks=_glm_5_next),
     "qwen4_exp_text": Family(
         qk_norm="head",
         final_norm=False,
         shared_gate=True,
         gate="full",
         linear="gated_delta",
-        blocks=qwen_4,
-        extra=qwen_4_extra,
+        blocks=_qwen_4,
+        extra=_qwen_4_extra,
     ),
-    "zaya": Family(tied=True, blocks=zaya, extra=lambda d: 2 * d.hidden),
-    "doge": Family(qk_norm="head", blocks=doge),
-    "hrm_text": Family(final_norm=False, gate="full", blocks=hrm, extra=lambda d: d.hidden),
-    "inkling_text": Family(qk_norm="head", embedding_norms=1, correction=True, blocks=inkling),
-    "inkling2_text": Family(embedding_norms=1, correction=True, gate="full", blocks=inkling, extra=lambda d: d.hidden),
+    "zaya": Family(tied=True, blocks=_zaya, extra=lambda d: 2 * d.hidden),
+    "doge": Family(qk_norm="head", blocks=_doge),
+    "hrm_text": Family(final_norm=False, gate="full", blocks=_hrm, extra=lambda d: d.hidden),
+    "inkling_text": Family(qk_norm="head", embedding_norms=1, correction=True, blocks=_inkling),
+    "inkling2_text": Family(embedding_norms=1, correction=True, gate="full", blocks=_inkling, extra=lambda d: d.hidden),
     "muse_glimmer_text": Family(norms=4, gate="full", rhythm=4),
-    "muse_spark_text": Family(norms=5, correction=True, gate="full", blocks=muse_spark),
-    "molmo2_text": Family(qk_norm="head", qk_norm_key="use_qk_norm", extra=molmo_2_extra),
+    "muse_spark_text": Family(norms=5, correction=True, gate="full", blocks=_muse_spark),
+    "molmo2_text": Family(qk_norm="head", qk_norm_key="use_qk_norm", extra=_molmo_2_extra),
     "cohere_compass_text": Family(norm="ln_w", norms=1, tied=True, rhythm=4),
-    "bamba": Family(blocks=bamba),
+    "bamba": Family(blocks=_bamba),
     "ctrl": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, tied=True, extra=lambda d: d.vocab),
 }
 

@@ -12,7 +12,7 @@ from gpucost.types import Block, Reach
 
 # --- A language model as its family's rule reads it: the dimensions that layers share, the traits of the family.
 
-VECTORS = {"rms": 1, "ln": 2, "ln_w": 1, "ln_np": 0}  # of the hidden width in one norm
+_VECTORS = {"rms": 1, "ln": 2, "ln_w": 1, "ln_np": 0}  # of the hidden width in one norm
 
 
 class Family(Struct, frozen=True):
@@ -128,7 +128,7 @@ class Decoder(Struct, dict=True):
     @cached_property
     def norm(self) -> int:
         """Parameters of one norm of the hidden width."""
-        return VECTORS[self.family.norm] * self.hidden
+        return _VECTORS[self.family.norm] * self.hidden
 
     @cached_property
     def window(self) -> int:
@@ -305,7 +305,7 @@ class FeedForward(NamedTuple):
         )
 
 
-def matrices(d: Decoder) -> int:
+def _matrices(d: Decoder) -> int:
     """Return the matrices of one feed-forward: three where it is gated, else two."""
     return 3 if d.family.gated else 2
 
@@ -314,7 +314,7 @@ def dense(d: Decoder, width: int) -> FeedForward:
     """Count a dense feed-forward: h·width a matrix, and biases where the family has them."""
     biased = d.fields.flag("mlp_bias") or d.family.mlp_bias
     return FeedForward(
-        dense=matrices(d) * d.hidden * width, others=(matrices(d) - 1) * width + d.hidden if biased else 0
+        dense=_matrices(d) * d.hidden * width, others=(_matrices(d) - 1) * width + d.hidden if biased else 0
     )
 
 
@@ -337,8 +337,8 @@ def experts(d: Decoder) -> FeedForward | None:
     return FeedForward(
         experts=count,
         per_token=per_token,
-        expert=matrices(d) * h * width,
-        shared=matrices(d) * h * shared,
+        expert=_matrices(d) * h * width,
+        shared=_matrices(d) * h * shared,
         router=count * h + (h if d.family.shared_gate and shared else 0),
         others=others,
     )
@@ -466,7 +466,7 @@ def _inner(d: Decoder) -> int:
     return int(d.fields.ratio("mamba_expand", d.fields.ratio("expand", 2.0)) * d.hidden)
 
 
-def mamba1(d: Decoder) -> Mixer:
+def _mamba1(d: Decoder) -> Mixer:
     """Count a Mamba mixer: gate and values, a short convolution, selective states and step sizes, output."""
     f, h, inner = d.fields, d.hidden, _inner(d)
     states, kernel = f.number("mamba_d_state", default=16), f.number("mamba_d_conv", default=4)
@@ -478,13 +478,13 @@ def mamba1(d: Decoder) -> Mixer:
     return Mixer(weights, others, (), inner * (states + kernel - 1), True)
 
 
-def lightning(d: Decoder) -> Mixer:
+def _lightning(d: Decoder) -> Mixer:
     """Count lightning attention: queries, keys, values, gate and output over all heads, and a norm."""
     joint = d.heads * d.head_dim
     return Mixer(5 * d.hidden * joint, joint, (), joint * d.head_dim, True)
 
 
-def short_convolution(d: Decoder) -> Mixer:
+def _short_convolution(d: Decoder) -> Mixer:
     """Count a gated short convolution: three projections in, the kernel, one out (LFM2)."""
     h, kernel = d.hidden, d.fields.number("conv_L_cache", default=3)
     bias = 5 * h if d.fields.flag("conv_bias") else 0
@@ -500,13 +500,13 @@ def recurrent_unit(d: Decoder) -> Mixer:
     return Mixer(3 * h * width + gates, others, (), width * kernel, True)
 
 
-NAMED: dict[str, Callable[[Decoder], Mixer]] = {
+_NAMED: dict[str, Callable[[Decoder], Mixer]] = {
     "gated_delta": gated_delta,
     "kimi_delta": kimi_delta,
     "mamba2": mamba2,
-    "mamba1": mamba1,
-    "lightning": lightning,
-    "short_convolution": short_convolution,
+    "mamba1": _mamba1,
+    "lightning": _lightning,
+    "short_convolution": _short_convolution,
     "recurrent_unit": recurrent_unit,
 }
 _SIGNS = (
@@ -516,16 +516,16 @@ _SIGNS = (
     ("mamba_n_heads", mamba2),
     ("mamba_num_heads", mamba2),
     ("n_mamba_heads", mamba2),
-    ("mamba_d_state", mamba1),
-    ("conv_L_cache", short_convolution),
+    ("mamba_d_state", _mamba1),
+    ("conv_L_cache", _short_convolution),
     ("lru_width", recurrent_unit),
 )
 
 
-def linear_mixer(d: Decoder) -> Mixer:
+def _linear_mixer(d: Decoder) -> Mixer:
     """Return the mixer of the layers that do not attend: the family's, else the one whose keys are there."""
     if d.family.linear:
-        return NAMED[d.family.linear](d)
+        return _NAMED[d.family.linear](d)
     make_mixer = next((mixer for key, mixer in _SIGNS if key in d.fields), None)
     if make_mixer is None:
         raise d.fields.fail("has layers that do not attend, but no key says what they do instead")
@@ -534,8 +534,8 @@ def linear_mixer(d: Decoder) -> Mixer:
 
 # --- Which layers attend to everything, within a window or a chunk, or not at all; and the usual assembly of blocks.
 
-MOST_KINDS = 64  # of layers with keys of their own
-PATTERNS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers", "window_pattern")
+_MOST_KINDS = 64  # of layers with keys of their own
+_PATTERNS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers", "window_pattern")
 _KIND_SIGNS = (
     (WINDOW, ("sliding", "local", "swa", "window")),
     (CHUNK, ("chunked",)),
@@ -543,7 +543,7 @@ _KIND_SIGNS = (
 )
 
 
-def kind_of(word: str) -> str:
+def _kind_of(word: str) -> str:
     """Translate one word of a list of layers.
 
     >>> kind_of("sliding_attention"), kind_of("linear_attention"), kind_of("attention")
@@ -578,7 +578,7 @@ def _layer_types(d: Decoder) -> list[str] | None:
             continue
         if len(names) < count and key != "block_types":
             raise f.fail(f"{key} names the kinds of {len(names)} layers, but there are {count}")
-        types = [kind_of(names[i % len(names)]) for i in range(count)]
+        types = [_kind_of(names[i % len(names)]) for i in range(count)]
         return [FULL if kind == WINDOW and not d.window else kind for kind in types]
     for key, linear, full in (("attn_type_list", 0, 1), ("hybrid_layer_pattern", -1, 0)):
         numbers = f.numbers(key)
@@ -595,7 +595,7 @@ def _gpt_neo(d: Decoder, nested: list[object]) -> list[str]:
     for item in nested:
         if isinstance(item, list) and len(item) == 2 and isinstance(item[0], list) and isinstance(item[1], int):
             names += [str(word) for word in item[0]] * min(max(item[1], 0), d.layers)
-    return [kind_of(names[i % len(names)]) if names else FULL for i in range(d.layers)]
+    return [_kind_of(names[i % len(names)]) if names else FULL for i in range(d.layers)]
 
 
 def _linear_layers(d: Decoder) -> set[int]:
@@ -627,10 +627,10 @@ def _window_kinds(d: Decoder) -> list[str]:
     no_rope = f.numbers("no_rope_layers") if kind == CHUNK else None
     if no_rope and len(no_rope) >= count:
         return [CHUNK if item else FULL for item in no_rope[:count]]
-    pattern = f.raw(*PATTERNS)
+    pattern = f.raw(*_PATTERNS)
     if isinstance(pattern, str) and pattern:  # such as LLLG
         return [WINDOW if pattern[i % len(pattern)].upper() == "L" else FULL for i in range(count)]
-    stated = f.number(*PATTERNS) if isinstance(pattern, (int, float)) and pattern > 0 else 0
+    stated = f.number(*_PATTERNS) if isinstance(pattern, (int, float)) and pattern > 0 else 0
     rhythm = stated or d.family.rhythm
     if rhythm < 0:  # the first of so many is full, or of two windowed
         return [kind if i % -rhythm == 0 else FULL for i in range(count)]
@@ -649,7 +649,7 @@ def mixers(d: Decoder, listed: Sequence[str]) -> dict[str, Mixer]:
     mixers_by_kind: dict[str, Mixer] = {}
     for kind in dict.fromkeys(listed):
         if kind == LINEAR:
-            mixers_by_kind[kind] = linear_mixer(d)
+            mixers_by_kind[kind] = _linear_mixer(d)
         elif kind == NONE:
             mixers_by_kind[kind] = Mixer(0)
         elif d.fields.number("kv_lora_rank"):
@@ -695,7 +695,7 @@ def usual(d: Decoder) -> list[Block]:
     listed = kinds(d)
     mixers_by_kind = mixers(d, listed)
     mixture = experts(d)
-    plain = dense(d, dense_width(d) if mixture else shared_only(d))
+    plain = dense(d, dense_width(d) if mixture else _shared_only(d))
     sparse = expert_layers(d) if mixture else [False] * d.layers
     return [
         block_of(d, mixers_by_kind[kind], mixture if mixed else plain)
@@ -703,7 +703,7 @@ def usual(d: Decoder) -> list[Block]:
     ]
 
 
-def shared_only(d: Decoder) -> int:
+def _shared_only(d: Decoder) -> int:
     """Return the width of a dense feed-forward; LFM2 shrinks the stated one, Granite hybrids call theirs shared."""
     f, width = d.fields, d.ffn
     if f.flag("block_auto_adjust_ff_dim"):
@@ -725,8 +725,8 @@ def overridden(d: Decoder, rule: Callable[[Decoder], list[Block]]) -> list[Block
             raise d.fields.fail(f"per_layer_config says {str(settings)!r:.40} of layer {str(layer_name)!r:.20}")
         key = repr(sorted(settings.items()))
         if key not in read:
-            if len(read) >= MOST_KINDS:
-                raise d.fields.fail(f"per_layer_config describes more than {MOST_KINDS} kinds of layers")
+            if len(read) >= _MOST_KINDS:
+                raise d.fields.fail(f"per_layer_config describes more than {_MOST_KINDS} kinds of layers")
             fields = Fields({**d.fields.values, **settings}, d.fields.file, d.fields.defaults)
             read[key] = rule(Decoder(fields, d.family, d.kind))
             d.fields.taken |= fields.taken

@@ -38,7 +38,7 @@ _NAMES = {
     "float8_e5m2": "fp8",
 }
 _SCALE_BYTES, _BLOCK = 4.0, 128 * 128  # of DeepSeek's blocks
-PARTS = ("attention", "linear", "dense", "experts", "shared", "head")
+_PARTS = ("attention", "linear", "dense", "experts", "shared", "head")
 # the words of module names that mean each part
 _SIGNS = (
     ("experts", re.compile(r"(?<!shared_)(?<!shared)experts?(?!_gate)\b|\bexperts?\.")),
@@ -99,9 +99,9 @@ def _quantised(architecture: Architecture, method: Config, expert_dtype: str, pl
     experts = _expert_format(
         method, str(method.get("expert_dtype") or method.get("store_dtype") or expert_dtype), usual
     )
-    wide = dict.fromkeys(PARTS, 0.0) | {"head": 1.0} | kept_wide(_listed(method), architecture.layers)
+    wide = dict.fromkeys(_PARTS, 0.0) | {"head": 1.0} | kept_wide(_listed(method), architecture.layers)
     if usual.name == "mxfp4" and str(method.get("quant_method")).lower() == "mxfp4":
-        wide = dict.fromkeys(PARTS, 1.0) | {"experts": 0.0}  # the method packs experts only
+        wide = dict.fromkeys(_PARTS, 1.0) | {"experts": 0.0}  # the method packs experts only
     if architecture.family.startswith(("kimi", "bailing", "minimax")):  # whose linear mixers are named self_attn too
         wide["linear"] = max(wide["linear"], wide["attention"])
     if method.get("lm_head") is True:

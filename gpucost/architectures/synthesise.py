@@ -48,7 +48,7 @@ def synthesise(name: str, parameters: float, presets: Sequence[Architecture]) ->
 
     def width_beside(tables: int) -> float:  # of layers of the usual shape
         layers = (2.5 + 3 * ratio) / slim
-        return bisect(lambda width: parameters - tables * width - layers * width**3, 0.0, parameters / tables)
+        return _bisect(lambda width: parameters - tables * width - layers * width**3, 0.0, parameters / tables)
 
     width = width_beside(tables)
     step = next(step for least, step in _STEPS if width >= least)
@@ -75,7 +75,7 @@ def synthesise(name: str, parameters: float, presets: Sequence[Architecture]) ->
         max_sequence_tokens=131072,
         status="synthesised",
     )
-    billions = count(architecture) / 1e9
+    billions = _count(architecture) / 1e9
     notes = f"synthesised from the usual shape of {len(peers)} dense presets; counts {billions:.4g} B parameters"
     return replace(architecture, notes=notes)
 
@@ -93,7 +93,7 @@ def _round_depth(layers: float) -> int:
     return max(1, round(layers / step)) * step
 
 
-def count(architecture: Architecture) -> float:
+def _count(architecture: Architecture) -> float:
     """Return the parameters of a gated dense architecture with RMS norms, by hand.
 
     Llama 3 8B: 2·128256·4096 + 32·(2·4096² + 2·4096·1024 + 3·4096·14336 + 2·4096) + 4096 = 8,030,261,248.
@@ -118,7 +118,7 @@ def _peers(presets: Sequence[Architecture]) -> list[Architecture]:
     return dense
 
 
-def bisect(falling: Callable[[float], float], low: float, high: float) -> float:
+def _bisect(falling: Callable[[float], float], low: float, high: float) -> float:
     """Return where a falling function crosses zero.
 
     >>> round(bisect(lambda x: 2 - x * x, 0, 2), 6)

@@ -16,7 +16,7 @@ from gpucost.units import unit_of
 
 # function -> number of arguments; `None` is two or more. Those of months take names of monthly lines.
 WHOLE_LINES = ("so_far", "highest_so_far", "before", "within", "of_last", "overall")
-FUNCTIONS = {name: int(count) if count else None for name, count, _ in beside(__file__, "functions")[1:]}
+_FUNCTIONS = {name: int(count) if count else None for name, count, _ in beside(__file__, "functions")[1:]}
 
 _ALLOWED = (
     ast.Expression,
@@ -105,9 +105,9 @@ def parse(text: str) -> ast.expr:
 
 def _check_call(node: ast.Call, text: str) -> None:
     name = node.func.id if isinstance(node.func, ast.Name) else ""
-    if not (name in FUNCTIONS or name in KERNELS) or node.keywords:
+    if not (name in _FUNCTIONS or name in KERNELS) or node.keywords:
         raise ValueError(f"formula {text!r}: unknown function {name!r}")
-    arity = len(KERNELS[name].parameters) if name in KERNELS else FUNCTIONS[name]
+    arity = len(KERNELS[name].parameters) if name in KERNELS else _FUNCTIONS[name]
     if len(node.args) != arity if arity is not None else len(node.args) < 2:
         raise ValueError(f"formula {text!r}: {name} takes {arity or 'two or more'} arguments")
 

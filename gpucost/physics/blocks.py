@@ -38,7 +38,7 @@ def _implied(a: Architecture) -> Iterator[Block]:
     ):
         if count:
             yield Block(
-                count, weights, norms, () if linear else (reach_of(a, window),), others=unclassified, linear=linear
+                count, weights, norms, () if linear else (_reach_of(a, window),), others=unclassified, linear=linear
             )
     mixtures = (a.layers - a.first_dense_layers) // max(a.moe_layer_step, 1) if a.experts else 0
     ffn_bias = a.ffn_hidden * (matrices - 1) + a.hidden if everywhere else 0
@@ -72,7 +72,7 @@ def attention_weights(a: Architecture) -> int:
     return queries + h * (a.kv_lora_rank + a.qk_rope_dim) + expanded + a.heads * a.v_head_dim * h
 
 
-def reach_of(a: Architecture, window_tokens: int = 0) -> Reach:
+def _reach_of(a: Architecture, window_tokens: int = 0) -> Reach:
     """Return what one layer keeps per token and pays per key: 2·kv·d values and 4·heads·d FLOP, or the MLA latent."""
     if a.attention != "mla":
         return Reach(2 * a.kv_heads * a.head_dim, 4 * a.heads * a.head_dim, window_tokens)

@@ -232,7 +232,7 @@ def interval(
     return low, np.clip(high, speed, np.maximum(ceiling, speed))
 
 
-ODDS = np.log(9.0)  # of lying below an end of an 80 % range, as a logarithm: one to nine
+_ODDS = np.log(9.0)  # of lying below an end of an 80 % range, as a logarithm: one to nine
 
 
 def mixed_low(speed: Floats, low: Floats, apart: Floats, share: Floats) -> Floats:
@@ -250,7 +250,7 @@ def mixed_low(speed: Floats, low: Floats, apart: Floats, share: Floats) -> Float
     near, far = np.zeros_like(step), step  # how far below `low` the end lies
     for _ in range(24):
         middle = (near + far) / 2
-        usual, slower = (1 / (1 + np.exp(ODDS * (width + middle - shift) / width)) for shift in (0.0, step))
+        usual, slower = (1 / (1 + np.exp(_ODDS * (width + middle - shift) / width)) for shift in (0.0, step))
         enough = (1 - share) * usual + share * slower <= (1 - COVERAGE) / 2
         near, far = np.where(enough, near, middle), np.where(enough, middle, far)
     return low * np.exp(-far)
@@ -269,8 +269,8 @@ def weighted_quantile(values: Floats, weight: Floats, share: float) -> float:
 
 # The table -----------------------------------------------------------------------------------------------------------
 
-BASE_MEANING = "half width of the 80 % range, in logarithms, where no trait below applies"
-SIDE_MEANINGS = {"": "", SLOWER: "; below the point", FASTER: "; above the point"}
+_BASE_MEANING = "half width of the 80 % range, in logarithms, where no trait below applies"
+_SIDE_MEANINGS = {"": "", SLOWER: "; below the point", FASTER: "; above the point"}
 
 
 def table(
@@ -281,8 +281,8 @@ def table(
         {
             "name": p.name,
             "kind": "parameter",
-            "value": rounded(fitted.values[p.name]),
-            "prior": rounded(centre[p.name]),
+            "value": _rounded(fitted.values[p.name]),
+            "prior": _rounded(centre[p.name]),
             "prior_spread_ratio": p.spread * spread_ratio,
             "unit": p.unit,
             "meaning": p.meaning,
@@ -290,12 +290,19 @@ def table(
         for p in scheme.parameters
         if p.fitted or fitted.values[p.name] != p.prior
     ]
-    base_traits = {"base": BASE_MEANING, **scheme.traits}
-    meanings = {name + side: text + SIDE_MEANINGS[side] for side in scheme.sides for name, text in base_traits.items()}
+    base_traits = {"base": _BASE_MEANING, **scheme.traits}
+    meanings = {name + side: text + _SIDE_MEANINGS[side] for side in scheme.sides for name, text in base_traits.items()}
     for name, value in fitted.ranges.items():
         unit = "logarithm" if name.startswith("base") else "ratio"
         empty = {"prior": None, "prior_spread_ratio": None}
-        row = {"name": name, "kind": "range", "value": rounded(value), **empty, "unit": unit, "meaning": meanings[name]}
+        row = {
+            "name": name,
+            "kind": "range",
+            "value": _rounded(value),
+            **empty,
+            "unit": unit,
+            "meaning": meanings[name],
+        }
         rows.append(row)
     for run in fitted.runs:
         row = {"name": run.name, "kind": "run", "value": run.ratio, "prior": None, "prior_spread_ratio": None}
@@ -306,7 +313,7 @@ def table(
     return [row | {"rows_used": rows_used, "source_id": source_id} for row in rows]
 
 
-def rounded(value: float) -> float:
+def _rounded(value: float) -> float:
     """Return a value at six significant digits: more would be noise of the fit.
 
     >>> rounded(0.123456789)

@@ -129,10 +129,10 @@ REFERENCE_CHIPS = {
     "cdna3": ReferenceChip(1307.4, 750.0, 304),
     "cdna4": ReferenceChip(2306.9, 1000.0, 256),
 }
-RELIKELYED_RATIO = 5.0  # 4-bit peak ÷ 16-bit peak beyond which a chip is one: Blackwell has 4, Blackwell Ultra 6
-MOST_POWER_RATIO = 1.4  # beyond which more power raises no clock
-CUT_DOWN_RATIO = 0.5  # peak of a multiprocessor ÷ the reference's below which units are disabled, not clocked lower
-CLOCK_EXPONENT = 1 / 3
+_REFRESHED_RATIO = 5.0  # 4-bit peak ÷ 16-bit peak beyond which a chip is one: Blackwell has 4, Blackwell Ultra 6
+_MOST_POWER_RATIO = 1.4  # beyond which more power raises no clock
+_CUT_DOWN_RATIO = 0.5  # peak of a multiprocessor ÷ the reference's below which units are disabled, not clocked lower
+_CLOCK_EXPONENT = 1 / 3
 
 
 def sustained_ratio(accelerator: Accelerator) -> float:
@@ -157,10 +157,10 @@ def sustained_ratio(accelerator: Accelerator) -> float:
         return 1.0
     units = (accelerator.multiprocessors or 0) / reference.multiprocessors
     peaks_ratio = tflops / reference.tflops
-    if not units or peaks_ratio / units < CUT_DOWN_RATIO:
+    if not units or peaks_ratio / units < _CUT_DOWN_RATIO:
         units = peaks_ratio
     watts = accelerator.tdp_w / reference.power_w / units
-    return float(units / peaks_ratio * min(watts, MOST_POWER_RATIO) ** CLOCK_EXPONENT)
+    return float(units / peaks_ratio * min(watts, _MOST_POWER_RATIO) ** _CLOCK_EXPONENT)
 
 
 def capped_ratio(cap_fraction: float, draw_fraction: float) -> float:
@@ -171,7 +171,7 @@ def capped_ratio(cap_fraction: float, draw_fraction: float) -> float:
     >>> round(capped_ratio(0.60, 0.75), 3), capped_ratio(1.0, 0.75)
     (0.928, 1.0)
     """
-    return float(min(1.0, cap_fraction / draw_fraction) ** CLOCK_EXPONENT)
+    return float(min(1.0, cap_fraction / draw_fraction) ** _CLOCK_EXPONENT)
 
 
 def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[System]) -> HardwareColumns:
@@ -195,7 +195,7 @@ def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[Syst
         family=np.array([family_code(a.family) for a in accelerators], dtype=np.int64),
         year=column([a.year for a in accelerators]),
         trains=np.array([a.trains for a in accelerators], dtype=np.bool_),
-        refreshed=np.array([(peak(a, "fp4").tflops / peak(a, "bf16").tflops) > RELIKELYED_RATIO for a in accelerators]),
+        refreshed=np.array([(peak(a, "fp4").tflops / peak(a, "bf16").tflops) > _REFRESHED_RATIO for a in accelerators]),
         sources=column([a.training_sources for a in accelerators]),
         largest_gpus=column([a.training_largest_gpus for a in accelerators]),
         sustained_ratio=column([sustained_ratio(a) for a in accelerators]),

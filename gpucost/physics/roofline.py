@@ -88,7 +88,7 @@ def step_work(case: TrainingCase, step: Step) -> dict[str, Operation]:
     linear = tf.layers_linear_flop(s) / s.layers / layout.tensor
     weights, _ = training.gpu_parameters(case)
     rounds = layout.micro_batches * passes
-    values = tokens * (4 * s.hidden + 2 * active_width(case)) * layers / layout.tensor
+    values = tokens * (4 * s.hidden + 2 * _active_width(case)) * layers / layout.tensor
     share = tokens / layout.tensor / layout.pipeline
     core = tf.attention_flop(s, recipe.attended_tokens, recipe.causal) * share * np.where(layout.flash, 3.5, 3.0)
     scores = np.where(
@@ -107,11 +107,11 @@ def step_work(case: TrainingCase, step: Step) -> dict[str, Operation]:
         "elementwise_s": Operation(zero, traffic, zero),
         "logits_s": Operation(6 * s.hidden * vocabulary * tokens, vocabulary * tokens * e.loss_bytes, zero),
         "optimizer_s": Operation(zero, update, zero),
-        **link_work(case),
+        **_link_work(case),
     }
 
 
-def active_width(case: TrainingCase) -> Floats:
+def _active_width(case: TrainingCase) -> Floats:
     """Return the feed-forward values per token and layer that a rank works on, before the tensor split."""
     s = case.shape
     moe = s.moe_layers / s.layers
@@ -119,7 +119,7 @@ def active_width(case: TrainingCase) -> Floats:
     return (1 - moe) * s.ffn_hidden + moe * active
 
 
-def link_work(case: TrainingCase) -> dict[str, Operation]:
+def _link_work(case: TrainingCase) -> dict[str, Operation]:
     """Return the bytes that each group's exchanges move per accelerator and step, overlapped or not."""
     s, layout, recipe = case.shape, case.layout, case.recipe
     rounds = layout.micro_batches

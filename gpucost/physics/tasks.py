@@ -16,7 +16,7 @@ from gpucost.physics.hardware import peak
 from gpucost.types import Accelerator, Architecture
 from gpucost.units import GB, GIB, SECONDS_PER_HOUR, TERA
 
-UNITS = {
+_UNITS = {
     "embedding": "million tokens",
     "reranker": "million tokens",
     "speech": "hour of audio",
@@ -56,12 +56,12 @@ _OF_PEAK = {
 _NARROW = 1536  # width below which matrices are too small to fill an accelerator
 _NARROW_RATIO = Ends(0.4, 0.65, 1.0)
 _OF_BANDWIDTH = Ends(0.4, 0.6, 0.8)
-RUNTIME_GB = 1.5  # context of the driver and the libraries, assumed
+_RUNTIME_GB = 1.5  # context of the driver and the libraries, assumed
 
 # Speech: text tokens per second of talk, sequences decoded at once, time of a decoder layer without a roof. Assumed:
 # 150 words a minute of 1.35 tokens; frameworks launch each kernel of a layer, compiled graphs do not.
-SPOKEN_TOKENS_PER_S = Ends(4.5, 3.4, 2.2)
-WINDOW_S = 30.0
+_SPOKEN_TOKENS_PER_S = Ends(4.5, 3.4, 2.2)
+_WINDOW_S = 30.0
 _WINDOWS_AT_ONCE = Ends(8, 24, 64)
 _LAYER_S = Ends(8e-4, 3e-4, 5e-5)
 
@@ -110,7 +110,7 @@ def speed(task: Task, chip: Accelerator, precision: str) -> TaskSpeed | None:
 
 def memory_gb(task: Task, precision: str) -> float:
     """Return what one accelerator holds: weights, activations of a batch, the runtime."""
-    return task.parameters * VALUE_BYTES[precision] / GB + task.activation_gb + RUNTIME_GB
+    return task.parameters * VALUE_BYTES[precision] / GB + task.activation_gb + _RUNTIME_GB
 
 
 def usable_gb(chip: Accelerator) -> float:
@@ -148,7 +148,7 @@ def encoder(row: Mapping[str, Any], base: Architecture | None, input_tokens: flo
     return Task(
         name=row["id"],
         kind=row["kind"],
-        unit=UNITS[row["kind"]],
+        unit=_UNITS[row["kind"]],
         parameters=parameters,
         flop=Ends(flop, flop, flop),
         traffic_bytes=Ends(*(parameters * 2 * 1e6 / (input_tokens * at_once) for at_once in (8, batch, batch))),
@@ -174,10 +174,10 @@ def recogniser(row: Mapping[str, Any]) -> Task:
     of_encoder = row["layers"] * (4 * width**2 + 2 * width * row["ffn_hidden"])
     of_decoder = row["decoder_layers"] * (8 * width**2 + 2 * width * row["ffn_hidden"])
     parameters = float(of_encoder + of_decoder + row["vocab"] * width + 3 * width**2 + 3 * 128 * width)
-    windows = SECONDS_PER_HOUR / WINDOW_S
+    windows = SECONDS_PER_HOUR / _WINDOW_S
     flops, traffic, fixed = [], [], []
-    for spoken, at_once, layer_s in zip(SPOKEN_TOKENS_PER_S, _WINDOWS_AT_ONCE, _LAYER_S, strict=True):
-        steps = spoken * WINDOW_S
+    for spoken, at_once, layer_s in zip(_SPOKEN_TOKENS_PER_S, _WINDOWS_AT_ONCE, _LAYER_S, strict=True):
+        steps = spoken * _WINDOW_S
         encoded = 2 * of_encoder * positions + 4 * row["layers"] * positions**2 * width
         cross = row["decoder_layers"] * 2 * 2 * width**2 * positions
         decoded = steps * (2 * (of_decoder + row["vocab"] * width) + 4 * row["decoder_layers"] * positions * width)
@@ -191,7 +191,7 @@ def recogniser(row: Mapping[str, Any]) -> Task:
     return Task(
         name=row["id"],
         kind=row["kind"],
-        unit=UNITS["speech"],
+        unit=_UNITS["speech"],
         parameters=parameters,
         flop=Ends(*flops),
         traffic_bytes=Ends(*traffic),
@@ -199,9 +199,9 @@ def recogniser(row: Mapping[str, Any]) -> Task:
         activation_gb=cache_gb + 1.0,
         batch=int(_WINDOWS_AT_ONCE.typical),
         told=(
-            f"{SPOKEN_TOKENS_PER_S.typical:g} text tokens a second of talk ({SPOKEN_TOKENS_PER_S.fast:g} to"
-            f" {SPOKEN_TOKENS_PER_S.slow:g})",
-            f"{_WINDOWS_AT_ONCE.typical:.0f} windows of {WINDOW_S:.0f} s at once"
+            f"{_SPOKEN_TOKENS_PER_S.typical:g} text tokens a second of talk ({_SPOKEN_TOKENS_PER_S.fast:g} to"
+            f" {_SPOKEN_TOKENS_PER_S.slow:g})",
+            f"{_WINDOWS_AT_ONCE.typical:.0f} windows of {_WINDOW_S:.0f} s at once"
             f" ({_WINDOWS_AT_ONCE.slow:.0f} to {_WINDOWS_AT_ONCE.fast:.0f})",
         ),
         width=_NARROW,
@@ -234,7 +234,7 @@ def painter(row: Mapping[str, Any], side: int, steps: int, levels: Sequence[tupl
     return Task(
         name=row["id"],
         kind=row["kind"],
-        unit=UNITS[row["kind"]],
+        unit=_UNITS[row["kind"]],
         parameters=parameters,
         flop=Ends(flop, flop, flop),
         traffic_bytes=Ends(2 * read, read, read / 4),

@@ -15,7 +15,7 @@ from gpucost.physics.blocks import NORM_VECTORS, Sums, sums_of
 from gpucost.physics.columns import ColumnStruct, Flags, Floats, remembered
 from gpucost.types import Architecture
 
-SINKS = ("gpt-oss", "gpt_oss")  # families whose attention has a learned sink in every head
+_SINKS = ("gpt-oss", "gpt_oss")  # families whose attention has a learned sink in every head
 
 
 class Attending(ColumnStruct, frozen=True):
@@ -106,7 +106,7 @@ def _stacked(architectures: Sequence[Architecture]) -> Shape:
         "norm_vectors": [NORM_VECTORS[a.norm] for a in architectures],
         "embedding_weights": [a.vocab * (a.embedding_width or a.hidden) for a in architectures],
         "sink_layers": [
-            model_sums.window_layers * (a.family in SINKS) for model_sums, a in zip(sums, architectures, strict=True)
+            model_sums.window_layers * (a.family in _SINKS) for model_sums, a in zip(sums, architectures, strict=True)
         ],
         "exchanged_width": [a.expert_hidden or a.hidden for a in architectures],
         "final_norm": [0 if a.blocks else NORM_VECTORS[a.norm] * a.hidden for a in architectures],

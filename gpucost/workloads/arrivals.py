@@ -15,12 +15,12 @@ from gpucost.units import as_number
 
 SEED = 20_231_111
 CHAT_VARIATION = (1.0, 1.0)  # of prompts and outputs where only means are stated: an assumption, near Azure's of 2023
-P95 = 1.6449  # standard deviations of the 95th percentile
-VARIATIONS = {"poisson": 1.0, "constant": 0.0}
-MOST_VARIATION = 10.0
-TRACES = ("azure-conversation", "azure-code", "mooncake-conversation")
-COLUMNS, SEEN = ("arrived_s", "prompt_tokens", "output_tokens"), "prompt_tokens_seen_before"
-LONGEST_TIMES = 12.0  # a drawn length against the mean, at most: data sets cut what a model cannot read
+_P95 = 1.6449  # standard deviations of the 95th percentile
+_VARIATIONS = {"poisson": 1.0, "constant": 0.0}
+_MOST_VARIATION = 10.0
+_TRACES = ("azure-conversation", "azure-code", "mooncake-conversation")
+_COLUMNS, _SEEN = ("arrived_s", "prompt_tokens", "output_tokens"), "prompt_tokens_seen_before"
+_LONGEST_TIMES = 12.0  # a drawn length against the mean, at most: data sets cut what a model cannot read
 
 
 def variation_of(arrivals: str) -> float:
@@ -29,19 +29,19 @@ def variation_of(arrivals: str) -> float:
     >>> variation_of("poisson"), variation_of("constant"), variation_of("2.5")
     (1.0, 0.0, 2.5)
     """
-    if arrivals in VARIATIONS:
-        return VARIATIONS[arrivals]
+    if arrivals in _VARIATIONS:
+        return _VARIATIONS[arrivals]
     try:
         variation = float(arrivals)
     except ValueError:
         raise UnknownNameError(
             "arrivals",
             arrivals,
-            [*VARIATIONS, *TRACES],
+            [*_VARIATIONS, *_TRACES],
             "Or give a number, the coefficient of variation, or a CSV file.",
         ) from None
-    if not 0 <= variation <= MOST_VARIATION:
-        raise UsageError(f"--arrivals: a coefficient of variation lies from 0 to {MOST_VARIATION:g}, not {arrivals}.")
+    if not 0 <= variation <= _MOST_VARIATION:
+        raise UsageError(f"--arrivals: a coefficient of variation lies from 0 to {_MOST_VARIATION:g}, not {arrivals}.")
     return variation
 
 
@@ -53,36 +53,36 @@ def variation_by(mean: float, p95: float) -> float:
     >>> round(variation_by(250, 700), 2)
     1.06
     """
-    room = P95**2 - 2 * np.log(p95 / mean)
+    room = _P95**2 - 2 * np.log(p95 / mean)
     if p95 < mean or room < 0:
-        most = np.exp(P95**2 / 2)
+        most = np.exp(_P95**2 / 2)
         raise UsageError(
             f"a 95th percentile of {p95:g} tokens: with a mean of {mean:g} it lies from it to {most:.1f} × it."
         )
-    sigma = P95 - np.sqrt(room)
+    sigma = _P95 - np.sqrt(room)
     return float(np.sqrt(np.expm1(sigma**2)))
 
 
 def trace_of(arrivals: str, catalog: Catalog) -> Requests | None:
     """Return a trace that is shipped or a file of one's own; None where arrivals are drawn."""
-    if arrivals in TRACES:
+    if arrivals in _TRACES:
         rows = catalog.rows("request_traces")
-        return columns_of([row for row in rows if row["trace"] == arrivals])
+        return _columns_of([row for row in rows if row["trace"] == arrivals])
     return own_trace(arrivals) if os.path.exists(arrivals) else None
 
 
 def own_trace(path: str) -> Requests:
     """Return the requests of a CSV file: arrived_s, prompt_tokens, output_tokens, perhaps prompt_tokens_seen_before."""
     header, rows = read_table(path, "limit_table_file_bytes")
-    if missing := [name for name in COLUMNS if name not in header]:
+    if missing := [name for name in _COLUMNS if name not in header]:
         raise DataError(f"lacks the column {' and '.join(missing)}", file=path, row=1)
     if len(rows) < 2:
         raise DataError("a trace has two requests at least", file=path)
     numbers: list[dict[str, float]] = []
     for line, row in rows:
         requests = {}
-        for name in (*COLUMNS, *((SEEN,) if SEEN in header else ())):
-            least = 0.0 if name in ("arrived_s", SEEN) else 1.0
+        for name in (*_COLUMNS, *((_SEEN,) if _SEEN in header else ())):
+            least = 0.0 if name in ("arrived_s", _SEEN) else 1.0
             try:
                 value = as_number(row[name])
             except ValueError:
@@ -94,13 +94,13 @@ def own_trace(path: str) -> Requests:
             reason = f"arrives at {requests['arrived_s']:g} s, before the row above it: sort the trace by time"
             raise DataError(reason, file=path, row=line, column="arrived_s")
         numbers.append(requests)
-    return columns_of(numbers)
+    return _columns_of(numbers)
 
 
-def columns_of(rows: Sequence[Mapping[str, Any]]) -> Requests:
+def _columns_of(rows: Sequence[Mapping[str, Any]]) -> Requests:
     """Return rows of a trace as columns."""
-    arrived, prompt, output = (np.array([float(row[name]) for row in rows]) for name in COLUMNS)
-    return Requests(arrived, prompt, output, np.array([float(row.get(SEEN) or 0.0) for row in rows]))
+    arrived, prompt, output = (np.array([float(row[name]) for row in rows]) for name in _COLUMNS)
+    return Requests(arrived, prompt, output, np.array([float(row.get(_SEEN) or 0.0) for row in rows]))
 
 
 def gaps(draw: np.random.Generator, rate: float, count: int, variation: float) -> Floats:
@@ -124,7 +124,7 @@ def lengths(draw: np.random.Generator, mean: float, count: int, variation: float
     if variation <= 0:
         return np.full(count, max(round(mean), 1.0))
     sigma = np.sqrt(np.log1p(variation**2))
-    drawn = np.minimum(draw.lognormal(-(sigma**2) / 2, sigma, count), LONGEST_TIMES)
+    drawn = np.minimum(draw.lognormal(-(sigma**2) / 2, sigma, count), _LONGEST_TIMES)
     return whole(drawn, mean)
 
 

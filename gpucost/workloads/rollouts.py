@@ -25,10 +25,10 @@ from gpucost.types import Architecture
 from gpucost.units import GB
 from gpucost.workloads.training import Rollouts, Workload
 
-SEATS = 1024.0  # answers that an engine writes at once (verl, rollout.max_num_seqs)
-DEGREES = (1, 2, 4, 8, 16)  # of tensor parallelism in an engine
-ONCE = ("optimizer_s", "offload_s", "overhead_s")  # parts of a training step that no forward pass has
-HALF_BYTES = 2.0
+_SEATS = 1024.0  # answers that an engine writes at once (verl, rollout.max_num_seqs)
+_DEGREES = (1, 2, 4, 8, 16)  # of tensor parallelism in an engine
+_ONCE = ("optimizer_s", "offload_s", "overhead_s")  # parts of a training step that no forward pass has
+_HALF_BYTES = 2.0
 # Priced is a step that is off by less than half in the median over rows and over sources, in a range of less than four.
 NOT_PRICED = (
     "Reinforcement learning is not priced well enough to stake a budget on: published steps took between 0.3"
@@ -58,7 +58,7 @@ class Writing(ColumnStruct, frozen=True):
     width: Floats
 
 
-def writing(
+def _writing(
     rollouts: Rollouts,
     architecture: Architecture,
     keys: Sequence[Key],
@@ -74,7 +74,7 @@ def writing(
     best = Writing(*(np.full(len(keys), value) for value in (np.inf, 1.0, 0.0)))
     chips = list(dict.fromkeys(keys))
     chip = np.array([chips.index(key) for key in keys], dtype=np.int64)
-    for degree in DEGREES:
+    for degree in _DEGREES:
         replicas = [
             ServedReplica(architecture, key.accelerator, key.system, "vllm", tensor=degree, server="offline")
             for key in chips
@@ -83,11 +83,11 @@ def writing(
         cases, _ = build(replicas, generation.values, options)
         domain = np.array([max(key.system.gpus, key.system.scaleup_gpus) for key in chips])
         allowed = (degree <= domain) & (architecture.heads % degree == 0)
-        width = np.array([engine_width(replica, generation.ranges) for replica in replicas])
+        width = np.array([_engine_width(replica, generation.ranges) for replica in replicas])
         case = cases.take(chip)
         prompt, output = (np.full(len(keys), each) for each in (rollouts.prompt_tokens, rollouts.output_tokens))
         sent = np.maximum(batch * degree / gpus, 1.0)
-        places = np.minimum(np.minimum(serving.capacity_sequences(case, prompt, output), SEATS), sent)
+        places = np.minimum(np.minimum(serving.capacity_sequences(case, prompt, output), _SEATS), sent)
         possible = allowed[chip] & (gpus >= degree) & (places >= 1)
         speed = varied_burst(case, np.maximum(places, 1.0), sent, prompt, output)
         seconds = np.where(possible, sent * output / speed, np.inf)
@@ -100,7 +100,7 @@ def writing(
     return best
 
 
-def engine_width(replica: ServedReplica, ranges: Mapping[str, float]) -> float:
+def _engine_width(replica: ServedReplica, ranges: Mapping[str, float]) -> float:
     """Return half the logarithm of an engine's range: inside a trainer nobody tuned it, as for a server as it comes."""
     width = ranges["base"]
     for trait, applies in (doubts(replica) | {"served": True}).items():
@@ -113,7 +113,7 @@ def writer_of(workload: Workload, keys: Sequence[Key], gpus: Integers, calibrati
     if calibration.generation is None or workload.rollouts is None:
         raise UsageError("answers are written by a model that is served: its calibration is missing.")
     batch = float(workload.global_batch)
-    return writing(workload.rollouts, workload.architecture, keys, gpus, batch, calibration.generation)
+    return _writing(workload.rollouts, workload.architecture, keys, gpus, batch, calibration.generation)
 
 
 def phases_of(
@@ -134,12 +134,12 @@ def phases_of(
     A forward pass is a third of what forward and backward passes take, a quarter where activations are computed again.
     """
     with np.errstate(invalid="ignore", divide="ignore"):  # cases without a layout
-        once = parts_s[:, [PARTS.index(name) for name in ONCE]].sum(axis=1) / parts_s.sum(axis=1)
+        once = parts_s[:, [PARTS.index(name) for name in _ONCE]].sum(axis=1) / parts_s.sum(axis=1)
     passes = np.where(recompute == FULL, 4.0, 3.0)
     forward = training_s * (1 - once) / passes
     parameters = float(total_parameters(stack([workload.architecture]))[0])
-    link = np.array([link_gb_per_s(key, count) for key, count in zip(keys, gpus.tolist(), strict=True)])
-    handing = HALF_BYTES * parameters / writer.tensor / (link * GB)
+    link = np.array([_link_gb_per_s(key, count) for key, count in zip(keys, gpus.tolist(), strict=True)])
+    handing = _HALF_BYTES * parameters / writer.tensor / (link * GB)
     written = writer.seconds * np.exp(end * writer.width)
     reference, critic = _beside(workload.rollouts)
     return Phases(written, (1.0 + reference + critic) * forward, (1.0 + critic) * training_s, handing)
@@ -150,7 +150,7 @@ def _beside(rollouts: Rollouts | None) -> tuple[bool, bool]:
     return (False, False) if rollouts is None else (rollouts.reference, rollouts.critic)
 
 
-def link_gb_per_s(key: Key, gpus: float) -> float:
+def _link_gb_per_s(key: Key, gpus: float) -> float:
     """Return what weights come over to an accelerator: the network beyond a node, else its link or PCIe."""
     system, chip = key.system, key.accelerator
     if gpus > max(system.gpus, system.scaleup_gpus) and system.scaleout_gb_per_s:

@@ -28,21 +28,21 @@ from gpucost.workloads.training import one_chip
 
 # Batches tried: 1, 1.41, 2 … 4,096, and what memory holds.
 LADDER = np.unique(np.round(2.0 ** np.arange(0, 12.5, 0.5)))
-WIDE_RANKS = (16, 32, 64)
+_WIDE_RANKS = (16, 32, 64)
 # Requests at once on one accelerator: the most that two sources measured; larger batches would rest on nothing.
-MEASURED_BATCH_PER_GPU = 256.0
-LOCAL_USERS = 1.0  # whom a local engine serves at once, as people run it
-OWN_WIDTH = (
+_MEASURED_BATCH_PER_GPU = 256.0
+_LOCAL_USERS = 1.0  # whom a local engine serves at once, as people run it
+_OWN_WIDTH = (
     0.09  # assumed: half the logarithmic range of a replica's measured speed, from week to week and node to node
 )
 WIDEST = np.log(4.0)  # half a range, in logarithms: assumed, doubts that add up beyond it are one doubt
-NODES = (2, 3, 4)  # over which the stages of one replica follow each other
+_NODES = (2, 3, 4)  # over which the stages of one replica follow each other
 NODE_GPUS = 8  # a replica spreads over whole nodes of at least so many; smaller machines hold it whole
 REASONS = ("", "memory", "ttft", "tpot", "level")
 
 
-JOINED_STEPS = 1.5  # that a prompt waits where others decode: half of the running one, and the one it is read in
-FULL_LOAD = 0.999  # share of capacity from which a queue grows without end
+_JOINED_STEPS = 1.5  # that a prompt waits where others decode: half of the running one, and the one it is read in
+_FULL_LOAD = 0.999  # share of capacity from which a queue grows without end
 
 DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS = 1024.0, 256.0  # of a request of which nobody says more
 # assumed: what a reader of chat accepts, who reads some 5 words a second; the first token within a breath
@@ -93,7 +93,7 @@ class Service(Struct, frozen=True, kw_only=True):
         if self.precision != "auto":
             return self.precision
         usual = next((one.precision for one in architecture.served_as), "")
-        return usual if usual and multiplies(chip, usual) else native_format(architecture)
+        return usual if usual and _multiplies(chip, usual) else native_format(architecture)
 
 
 class Plans(Struct, frozen=True):
@@ -138,16 +138,16 @@ def layouts(
     of fewer than eight holds a replica whole.
     """
     node = max(key.system.gpus, key.system.scaleup_gpus if key.system.scaleup_gb_per_s else 1)
-    degrees = [t for t in (1, 2, 4, 8, *WIDE_RANKS) if t <= min(node, largest)]
+    degrees = [t for t in (1, 2, 4, 8, *_WIDE_RANKS) if t <= min(node, largest)]
     degrees_list = [(t, 1, 1) for t in degrees if architecture.heads % t == 0 and t <= 16]
     if architecture.experts:
-        wide = WIDE_RANKS if key.system.scaleout_gb_per_s and largest > node >= NODE_GPUS else ()
+        wide = _WIDE_RANKS if key.system.scaleout_gb_per_s and largest > node >= NODE_GPUS else ()
         linked = largest if key.system.scaleout_gb_per_s else min(node, largest)
         people = [one.data for one in architecture.served_as] if wide else []
         spread = sorted({*degrees, *(w for w in (*wide, *people, stated or 0) if w <= linked)})
         degrees_list += [(1, d, 1) for d in spread if d > 1]
     if key.system.scaleout_gb_per_s and largest > node >= NODE_GPUS and architecture.heads % NODE_GPUS == 0:
-        stages = [p for p in NODES if NODE_GPUS * p <= largest and p <= architecture.layers]
+        stages = [p for p in _NODES if NODE_GPUS * p <= largest and p <= architecture.layers]
         degrees_list += [(NODE_GPUS, 1, p) for p in stages]
     return degrees_list
 
@@ -155,10 +155,10 @@ def layouts(
 def largest_replica(key: Key) -> int:
     """Return the most accelerators that one replica may have: its node, its scale-up domain, or nodes on a network."""
     domain = max(key.system.gpus, key.system.scaleup_gpus)
-    return domain if key.system.scaleout_gb_per_s is None else max(domain, key.system.gpus * NODES[-1])
+    return domain if key.system.scaleout_gb_per_s is None else max(domain, key.system.gpus * _NODES[-1])
 
 
-def options_of(request: Service, count: int) -> Options:
+def _options_of(request: Service, count: int) -> Options:
     """Return the deployment's options as arrays."""
 
     def every(value: float) -> Floats:
@@ -174,12 +174,12 @@ def options_of(request: Service, count: int) -> Options:
     )
 
 
-def server_of(request: Service) -> str:
+def _server_of(request: Service) -> str:
     """Return how a model is served: a measured speed is one's own, and what nobody says is a server as it comes."""
     return request.server or "default"
 
 
-def list_deployments(
+def _list_deployments(
     architecture: Architecture, keys: Sequence[Key], largest: Mapping[int, int], request: Service
 ) -> tuple[list[ServedReplica], Integers]:
     """Return the deployments of every key that an offer uses, and the key of each."""
@@ -203,7 +203,7 @@ def list_deployments(
                     data,
                     pipeline,
                     expert,
-                    server_of(request),
+                    _server_of(request),
                 )
             )
             of.append(index)
@@ -254,7 +254,7 @@ def replica_layouts(
     Requests differ in lengths and targets more often than in what layouts hang on: those of late are kept.
     """
     asked = (request.precision, request.cache, request.engine, request.server, request.replica_gpus)
-    shares = [float(column[0]) for column in astuple(options_of(request, 1))]
+    shares = [float(column[0]) for column in astuple(_options_of(request, 1))]
     name = (id(architecture), id(keys), id(values), tuple(largest.items()), *asked, *shares)
     with _layouts_lock:
         if (kept := _layouts.get(name)) is not None:
@@ -275,8 +275,8 @@ def _replica_layouts(
     request: Service,
     values: Mapping[str, float],
 ) -> ReplicaLayouts:
-    deployments, of = list_deployments(architecture, keys, largest, request)
-    case, _ = build(deployments, values, options_of(request, len(deployments)))
+    deployments, of = _list_deployments(architecture, keys, largest, request)
+    case, _ = build(deployments, values, _options_of(request, len(deployments)))
     doubted = [doubts(d) for d in deployments]
     names = doubted[0] if doubted else ()
     traits = {name: np.array([one[name] for one in doubted], dtype=np.bool_) for name in names}
@@ -305,7 +305,7 @@ def evaluate(
     case, timed, same, count = found.case, found.timed, found.same, len(found)
     prompt, output = np.full(len(timed), request.prompt_tokens), np.full(len(timed), request.output_tokens)
     climbed = climb(timed, prompt, output)
-    best, meets = fastest(climbed.tpot_s, climbed.output_tokens_per_s, np.full(len(timed), request.tpot_ms or np.inf))
+    best, meets = _fastest(climbed.tpot_s, climbed.output_tokens_per_s, np.full(len(timed), request.tpot_ms or np.inf))
     sequences = climbed.sequences[np.arange(len(timed)), best]
     at = serving.steady(timed, sequences, prompt, output)
     at = replace(at, **{name: getattr(at, name).take(same) for name in at.__struct_fields__})
@@ -316,7 +316,7 @@ def evaluate(
         case,
         found.key,
         case.placement.gpus,
-        reasons(ladder.capacity, ladder.ttft_s, meets, np.full(count, request.ttft_ms or np.inf)),
+        _reasons(ladder.capacity, ladder.ttft_s, meets, np.full(count, request.ttft_ms or np.inf)),
         sequences,
         ladder.capacity,
         sequences,
@@ -327,20 +327,20 @@ def evaluate(
         at.prompt_time_fraction,
         at.step,
         ladder,
-        widths(found.traits, host_bound(at.step), ranges, request),
+        _widths(found.traits, host_bound(at.step), ranges, request),
         (ladder.capacity >= 1) & (usual < 1),
     )
-    return plans if request.own_speed is None else with_own(plans, request, request.own_speed)
+    return plans if request.own_speed is None else _with_own(plans, request, request.own_speed)
 
 
-def with_own(plans: Plans, request: Service, speed: float) -> Plans:
+def _with_own(plans: Plans, request: Service, speed: float) -> Plans:
     """Return plans at a measured speed of one replica: memory and first tokens stay, steps keep their shares."""
     if not len(plans):
         return plans
-    refuse_own(plans.deployments, request, speed)
+    _refuse_own(plans.deployments, request, speed)
     ratio = plans.output_tokens_per_s / speed
     step = type(plans.step)(**{part: getattr(plans.step, part) * ratio for part in plans.step.names()})
-    tpot = own_tpot_s(request, plans.tpot_s, ratio)
+    tpot = _own_tpot_s(request, plans.tpot_s, ratio)
     at_once = np.full(len(plans), float(request.own_concurrency)) if request.own_concurrency else plans.sequences
     return replace(
         plans,
@@ -349,12 +349,12 @@ def with_own(plans: Plans, request: Service, speed: float) -> Plans:
         sequences=at_once,
         in_flight=at_once,
         step=step,
-        width=np.full(len(plans), OWN_WIDTH),
-        reason=late(plans.reason, tpot, request.tpot_ms or np.inf),
+        width=np.full(len(plans), _OWN_WIDTH),
+        reason=_late(plans.reason, tpot, request.tpot_ms or np.inf),
     )
 
 
-def refuse_own(deployments: Sequence[ServedReplica], request: Service, speed: float) -> None:
+def _refuse_own(deployments: Sequence[ServedReplica], request: Service, speed: float) -> None:
     """Refuse a measured speed that is not of one chip, or that no software can reach on it."""
     name = request.own_flag
     one_chip(name, [d.accelerator for d in deployments])
@@ -427,16 +427,16 @@ def at_load(
     place = serving.waiting_s(load, most, tpot * output)
     of_prompts_s = ttft_s - case.rates.first_ms / MS_PER_S  # what a server adds before the engine keeps nobody waiting
     behind = serving.prompt_wait_s(busy, at.prompt_time_fraction, of_prompts_s)
-    queue = place + behind + busy * JOINED_STEPS * step.total_s
-    return AtLoad(in_flight, tpot, np.where(load < FULL_LOAD, queue, np.inf), at.prompt_time_fraction, step)
+    queue = place + behind + busy * _JOINED_STEPS * step.total_s
+    return AtLoad(in_flight, tpot, np.where(load < _FULL_LOAD, queue, np.inf), at.prompt_time_fraction, step)
 
 
-def own_tpot_s(request: Service, tpot_s: Floats, ratio: Floats) -> Floats:
+def _own_tpot_s(request: Service, tpot_s: Floats, ratio: Floats) -> Floats:
     """Return the time per token at a measured speed: as measured, else the predicted one × predicted ÷ measured."""
     return np.full(tpot_s.shape, request.own_tpot_ms / MS_PER_S) if request.own_tpot_ms else tpot_s * ratio
 
 
-def late(reason: Integers, tpot_s: Floats, tpot_ms: Floats | float) -> Integers:
+def _late(reason: Integers, tpot_s: Floats, tpot_ms: Floats | float) -> Integers:
     """Return the reasons of plans, of which those that serve may be too slow at their measured speed."""
     return np.where((reason == 0) & (tpot_s * MS_PER_S > tpot_ms), REASONS.index("tpot"), reason)
 
@@ -448,8 +448,8 @@ def climb(case: ServingCase, prompt: Floats, output: Floats) -> AtBatches:
     """
     capacity = serving.capacity_sequences(case, prompt, output)
     limit = np.minimum(capacity, np.minimum(case.rates.batch_limit * case.placement.data, case.rates.seats))
-    limit = np.minimum(limit, MEASURED_BATCH_PER_GPU * case.placement.gpus)
-    limit = np.where(case.rates.frugal, np.minimum(limit, LOCAL_USERS), limit)
+    limit = np.minimum(limit, _MEASURED_BATCH_PER_GPU * case.placement.gpus)
+    limit = np.where(case.rates.frugal, np.minimum(limit, _LOCAL_USERS), limit)
     ttft_s = serving.first_token_s(case, prompt)
     # of the steps that memory cuts to one batch the first is timed
     steps = 1 + np.searchsorted(LADDER[:-1], np.maximum(limit, 1.0), side="left")
@@ -470,14 +470,14 @@ def climb(case: ServingCase, prompt: Floats, output: Floats) -> AtBatches:
     )
 
 
-def fastest(tpot_s: Floats, output_tokens_per_s: Floats, tpot_ms: Floats) -> tuple[Integers, Flags]:
+def _fastest(tpot_s: Floats, output_tokens_per_s: Floats, tpot_ms: Floats) -> tuple[Integers, Flags]:
     """Return the step of a ladder with the most throughput in time, and whether any is: the first where none is."""
     meets = tpot_s * MS_PER_S <= tpot_ms[..., None]
     best = np.argmax(np.where(meets, output_tokens_per_s, -1.0), axis=-1)
     return best, np.any(meets, axis=-1)
 
 
-def reasons(capacity: Floats, ttft_s: Floats, meets: Flags, ttft_ms: Floats) -> Integers:
+def _reasons(capacity: Floats, ttft_s: Floats, meets: Flags, ttft_ms: Floats) -> Integers:
     """Return why replicas do not serve, as codes into REASONS; `meets` tells whether any batch is in time."""
     first_ok = ttft_s * MS_PER_S <= ttft_ms
     reason: Integers = np.where(capacity < 1, 1, np.where(~first_ok, 2, np.where(~meets, 3, 0)))
@@ -490,7 +490,7 @@ def host_bound(step: serving.StepParts) -> Flags:
     return bound
 
 
-def widths(traits: Mapping[str, Flags], by_host: Flags, ranges: Mapping[str, float], request: Service) -> Floats:
+def _widths(traits: Mapping[str, Flags], by_host: Flags, ranges: Mapping[str, float], request: Service) -> Floats:
     """Return half the logarithmic width of each plan's 80 % range, by the traits that validation found to matter."""
     count = len(by_host)
     named = {
@@ -540,10 +540,10 @@ def _beside_note(architecture: Architecture) -> str:
 def emulated(deployment: ServedReplica) -> bool:
     """Tell whether a chip lacks the arithmetic of the format, so that weights are widened in the kernel."""
     by_local = FORMATS[deployment.format].multiply == "int8" and ENGINES[deployment.engine] == "local"
-    return not multiplies(deployment.accelerator, deployment.format) and not by_local
+    return not _multiplies(deployment.accelerator, deployment.format) and not by_local
 
 
-def multiplies(chip: Accelerator, form: str) -> bool:
+def _multiplies(chip: Accelerator, form: str) -> bool:
     """Tell whether a chip has arithmetic for a format of weights."""
     peaks = {"fp8": chip.fp8_tflops, "fp4": chip.fp4_tflops, "mxfp4": chip.fp4_tflops, "int8": chip.int8_tflops}
     return bool(peaks.get(FORMATS[form].multiply, 1.0))

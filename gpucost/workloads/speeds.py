@@ -49,10 +49,10 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-MEASURED_FAMILIES = ("ampere", "hopper")
-SOME_FAMILIES = ("blackwell", "ada", "volta", "cdna3", "gaudi", "tpu")
+_MEASURED_FAMILIES = ("ampere", "hopper")
+_SOME_FAMILIES = ("blackwell", "ada", "volta", "cdna3", "gaudi", "tpu")
 LOADING_WIDTH = 0.15  # assumed: half the logarithmic range of what storage and workers deliver against what is stated
-MEASURED = "own"  # confidence of a speed that was measured, not predicted
+_MEASURED = "own"  # confidence of a speed that was measured, not predicted
 _COUNT_BITS = 1 << 21  # counts stay below this, so that a key and a count share one integer
 
 
@@ -107,7 +107,7 @@ def speeds_of(
     if not len(distinct):  # the columns of any case, none of its rows
         return search_layouts(workloads[0], keys[:1], np.ones(1, np.int64), calibration).take(inverse)
     parts = [
-        speed_table(workload, calibration).speeds(
+        _speed_table(workload, calibration).speeds(
             keys, pair[workload_number == number] % len(keys), count[workload_number == number]
         )
         for workload, number in numbers.items()
@@ -175,7 +175,7 @@ _tables: OrderedDict[tuple[Workload, int], SpeedTable] = OrderedDict()
 _tables_lock = Lock()
 
 
-def speed_table(workload: Workload, calibration: Calibration) -> SpeedTable:
+def _speed_table(workload: Workload, calibration: Calibration) -> SpeedTable:
     """Return the speeds of a workload that this process knows; what was not asked for of late makes room."""
     name = (workload, id(calibration))  # a table holds its calibration, so that no other one takes its place
     with _tables_lock:
@@ -219,18 +219,18 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
         mfu_fraction=step.mfu_fraction,
         peak_tflops=peak_tflops(chips, pairs.precision[pairs.pair]),
         memory_gb=np.where(best.fits, memory_gb(job, best.layout), np.nan),
-        confidence=np.array([confidence_of(accelerator) for accelerator in accelerators], dtype=object),
+        confidence=np.array([_confidence_of(accelerator) for accelerator in accelerators], dtype=object),
         parts_s=np.stack([getattr(step, name) for name in PARTS], axis=1),
         layout=best.layout,
     )
     if workload.own_speed is not None:
-        timed = with_own(timed, workload, workload.own_speed, accelerators, gpus)
+        timed = _with_own(timed, workload, workload.own_speed, accelerators, gpus)
     if workload.rollouts is not None:
-        timed = with_rollouts(timed, workload, keys, gpus, calibration)
-    return timed if workload.loading is None else fed(timed, workload.loading, gpus)
+        timed = _with_rollouts(timed, workload, keys, gpus, calibration)
+    return timed if workload.loading is None else _fed(timed, workload.loading, gpus)
 
 
-def with_rollouts(
+def _with_rollouts(
     speeds: Speeds, workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: Calibration
 ) -> Speeds:
     """Return cases whose steps write answers, score them and train on them; the parts are those of the training.
@@ -259,7 +259,7 @@ def with_rollouts(
     )
 
 
-def fed(speeds: Speeds, loading: Loading, gpus: Indices) -> Speeds:
+def _fed(speeds: Speeds, loading: Loading, gpus: Indices) -> Speeds:
     """Return cases that never train faster than their data come; the parts of a step are those without waiting."""
     most = loading.tokens_per_s(gpus) / gpus
     names = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high")
@@ -270,7 +270,7 @@ def fed(speeds: Speeds, loading: Loading, gpus: Indices) -> Speeds:
     )
 
 
-def with_own(
+def _with_own(
     speeds: Speeds, workload: Workload, own_speed: OwnSpeed, accelerators: Sequence[Accelerator], gpus: Indices
 ) -> Speeds:
     """Return cases at a measured speed; layout and memory stay, and the parts of the step keep their shares."""
@@ -284,7 +284,7 @@ def with_own(
         tokens_per_s_per_gpu_low=low,
         tokens_per_s_per_gpu_high=high,
         mfu_fraction=speeds.mfu_fraction * ratio,
-        confidence=np.full(len(speed), MEASURED, dtype=object),
+        confidence=np.full(len(speed), _MEASURED, dtype=object),
         parts_s=speeds.parts_s / ratio[:, None],
     )
 
@@ -344,8 +344,8 @@ def key_of(catalog: Catalog, gpu: str | None, system: str | None = None) -> Key:
     return Key(accelerator, node)
 
 
-def confidence_of(accelerator: Accelerator) -> str:
+def _confidence_of(accelerator: Accelerator) -> str:
     """Return how far the physics of an accelerator's family is held by measurements."""
-    if accelerator.family in MEASURED_FAMILIES:
+    if accelerator.family in _MEASURED_FAMILIES:
         return "high"
-    return "medium" if accelerator.family in SOME_FAMILIES else "low"
+    return "medium" if accelerator.family in _SOME_FAMILIES else "low"

@@ -260,7 +260,7 @@ DEFAULT_RANK = 16
 _SHORT_TOKEN_VOCAB = 65_536
 
 
-PROMPTS_PER_STEP = 512  # of reinforcement learning without a stated batch: assumed, verl's published runs take as many
+_PROMPTS_PER_STEP = 512  # of reinforcement learning without a stated batch: assumed, verl's published runs take as many
 
 
 class Rollouts(Struct, frozen=True):
@@ -364,7 +364,7 @@ def make_workload(
     """Fill in what a question leaves open: the sequence and the batch, of which one step takes at most all tokens."""
     if rollouts is not None:
         sequence_tokens = rollouts.sequence_tokens
-        global_batch = global_batch or min(PROMPTS_PER_STEP * rollouts.answers, max(1, int(tokens / sequence_tokens)))
+        global_batch = global_batch or min(_PROMPTS_PER_STEP * rollouts.answers, max(1, int(tokens / sequence_tokens)))
     sequence = sequence_tokens or default_sequence(architecture)
     batch = global_batch or default_batch(architecture, sequence, method)
     most = max(1, int(min(tokens / sequence, 1e15)))
@@ -414,7 +414,7 @@ def sizes(workload: Workload) -> Sizes:
     """Return counts and sizes of a workload; adapters train few parameters and save little."""
     shape = transformer.stack([workload.architecture])
     parameters = float(transformer.total_parameters(shape)[0])
-    trained = parameters if workload.method == "full" else adapter_parameters(workload)
+    trained = parameters if workload.method == "full" else _adapter_parameters(workload)
     return Sizes(
         parameters=parameters,
         active_parameters=float(transformer.active_parameters(shape)[0]),
@@ -439,7 +439,7 @@ def with_loading(workload: Workload, data_flow: DataFlow, tokens: float | None =
     return replace(workload, loading=loading) if loading else workload
 
 
-def adapter_parameters(workload: Workload) -> float:
+def _adapter_parameters(workload: Workload) -> float:
     """Return about how many parameters adapters train: rank × (in + out) over the adapted matrices of the layers.
 
     For a square matrix of n² parameters the two adapters hold 2 r n, so that a layer's share is about 2 r ÷ width.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gpucost.physics.calibration import FASTER, SLOWER, Values
 
-LEAST_RATIO = 1.02  # by which saying something must narrow a range to be worth a sentence
+_LEAST_RATIO = 1.02  # by which saying something must narrow a range to be worth a sentence
 TRAINING, SERVING = (SLOWER, FASTER), ("", "")  # the calibration's names of what lies below and above a point
 
 
@@ -55,7 +55,7 @@ def costliest(unsaid: Sequence[Unsaid], speed: float, low: float, high: float) -
     ''
     """
     widest = min(unsaid, key=lambda one: one.high / one.low, default=None)
-    if widest is None or log(high / low) < LEAST_RATIO * log(widest.high / widest.low):
+    if widest is None or log(high / low) < _LEAST_RATIO * log(widest.high / widest.low):
         return ""
     left = f"{widest.low / speed - 1:+.0%} to {widest.high / speed - 1:+.0%}"
     return (

@@ -6,8 +6,8 @@ from gpucost.physics.columns import Floats
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import ServingCase
 
-LONGEST_MEANS = 4.5  # mean outputs that the longest of many is long: an assumption, as ShareGPT's are
-DRAIN_POINTS, DRAIN_WEIGHTS = np.polynomial.legendre.leggauss(6)
+_LONGEST_MEANS = 4.5  # mean outputs that the longest of many is long: an assumption, as ShareGPT's are
+_DRAIN_POINTS, _DRAIN_WEIGHTS = np.polynomial.legendre.leggauss(6)
 
 
 def varied_burst(case: ServingCase, places: Floats, sent: Floats, prompt: Floats, output: Floats) -> Floats:
@@ -20,9 +20,9 @@ def varied_burst(case: ServingCase, places: Floats, sent: Floats, prompt: Floats
     full = serving.steady(case, places, prompt, output)
     refilled = np.maximum(sent - places, 0.0) * output / full.output_tokens_per_s
     first = serving.prompt_s(case, prompt, places)
-    end = np.minimum(np.log(np.maximum(places, 1.0)), LONGEST_MEANS)
+    end = np.minimum(np.log(np.maximum(places, 1.0)), _LONGEST_MEANS)
     drain = np.zeros_like(places)
-    for point, weight in zip(DRAIN_POINTS, DRAIN_WEIGHTS, strict=True):
+    for point, weight in zip(_DRAIN_POINTS, _DRAIN_WEIGHTS, strict=True):
         fallen = end * (point + 1) / 2
         running = np.maximum(places * np.exp(-fallen), 1.0)
         step = serving.decode_step(case, running, prompt + output * (1 + fallen) / 2).total_s

@@ -19,7 +19,7 @@ MOST_CACHED = 0.99  # of a prompt that an engine finds in its cache: it reads th
 
 # Makers of accelerators on which somebody measured an engine: a port to another maker's chips is another engine.
 MEASURED_ON = frozenset((vendor, engine) for vendor, engine in beside(__file__, "measured_engines")[1:])
-UNMEASURED_RATIO = 2.0  # by which a range widens elsewhere: an assumption, as early ports run at a third of the speed
+_UNMEASURED_RATIO = 2.0  # by which a range widens elsewhere: an assumption, as early ports run at a third of the speed
 
 SCHEME = Scheme(
     parameters=PARAMETERS,
@@ -27,7 +27,7 @@ SCHEME = Scheme(
     width=0.22,  # before any fit: a range of e^±0.22, from 20 % slower to 25 % faster
     ratio=1.2,
     usual=0.15,
-    assumed={"unmeasured_engine": UNMEASURED_RATIO},
+    assumed={"unmeasured_engine": _UNMEASURED_RATIO},
 )
 
 

@@ -113,7 +113,7 @@ def plain_options(count: int) -> Options:
     return Options(zero, zero, zero, zero, zero, zero)
 
 
-def work_of(shape: Shape) -> ModelWork:
+def _work_of(shape: Shape) -> ModelWork:
     """Count what serving needs of a model.
 
     Latent attention decodes in the compressed space: per key 2·heads·(2·rank + rope) FLOP (DeepSeek-V2,
@@ -150,10 +150,10 @@ class Format(NamedTuple):
 
 
 FORMATS = {name: Format(float(each), *words) for name, each, *words, _ in beside(__file__, "formats")[1:]}
-SERVED_AS = {"fp32": "bf16", "fp64": "bf16", "int2": "int4"}  # native formats that engines widen or round up
+_SERVED_AS = {"fp32": "bf16", "fp64": "bf16", "int2": "int4"}  # native formats that engines widen or round up
 CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "nvfp4": 0.5625, "fp4": 0.5625, "int4": 0.5625}
-EIGHT_BIT_CACHE_ENGINES = ("trtllm", "tuned", "wide")  # whose quantised checkpoints come with an 8-bit cache
-LOCAL_BYTES = 1.0625  # what llama.cpp keeps at 16 bits elsewhere: 8 bits and a 16-bit scale per 32 values
+_EIGHT_BIT_CACHE_ENGINES = ("trtllm", "tuned", "wide")  # whose quantised checkpoints come with an 8-bit cache
+_LOCAL_BYTES = 1.0625  # what llama.cpp keeps at 16 bits elsewhere: 8 bits and a 16-bit scale per 32 values
 
 
 class ServedReplica(Struct, frozen=True):
@@ -190,7 +190,7 @@ def native_format(architecture: Architecture) -> str:
     >>> native_format(Architecture("own", "own", 36, 2880, 64, 8, 64, 0, True, 201088, False, native_precision="int2"))
     'int4'
     """
-    return SERVED_AS.get(architecture.native_precision, architecture.native_precision) or "bf16"
+    return _SERVED_AS.get(architecture.native_precision, architecture.native_precision) or "bf16"
 
 
 def published_bytes(a: Architecture) -> float:
@@ -255,7 +255,7 @@ def link(accelerator: Accelerator, system: System, ranks: int) -> tuple[float, s
     return system.scaleout_gb_per_s or SCALEOUT_DEFAULT_GB_PER_S, "network"
 
 
-def value_bytes(d: ServedReplica) -> tuple[float, float, float, float]:
+def _value_bytes(d: ServedReplica) -> tuple[float, float, float, float]:
     """Return the bytes of weights, attention, head and cache.
 
     MXFP4 checkpoints keep attention at 16 bits (gpt-oss model card, arXiv:2508.10925), as do 4-bit floats on latent
@@ -264,10 +264,10 @@ def value_bytes(d: ServedReplica) -> tuple[float, float, float, float]:
     form = format_of(d.format)
     local, quantised = ENGINES[d.engine] == "local", form.weight_bytes < 2
     kept_wide = _keeps_attention_wide(d.architecture, d.format)
-    wide = LOCAL_BYTES if local and quantised else 2.0
+    wide = _LOCAL_BYTES if local and quantised else 2.0
     weights, attention = _as_stored(d) or (form.weight_bytes, wide if kept_wide else form.weight_bytes)
     if d.cache == "auto":
-        narrow = d.engine in EIGHT_BIT_CACHE_ENGINES and d.format in ("fp8", "nvfp4", "int8")
+        narrow = d.engine in _EIGHT_BIT_CACHE_ENGINES and d.format in ("fp8", "nvfp4", "int8")
         cache = 1.0 if narrow else 2.0
     elif d.cache in CACHE_BYTES:
         cache = CACHE_BYTES[d.cache]
@@ -281,11 +281,11 @@ def _as_stored(d: ServedReplica) -> tuple[float, float] | None:
     a = d.architecture
     if not a.stored_bytes or d.format != a.native_precision or FORMATS[d.format].weight_bytes >= 2.0:
         return None
-    return stored_sizes(a)
+    return _stored_sizes(a)
 
 
 @cache
-def stored_sizes(a: Architecture) -> tuple[float, float]:
+def _stored_sizes(a: Architecture) -> tuple[float, float]:
     """Return the bytes each of feed-forward and of attention weights that together make up the stored bytes."""
     sums = sums_of(a)
     feed_forward = sums.dense_weights + sums.routed_weights + sums.shared_weights + sums.router_weights
@@ -294,7 +294,7 @@ def stored_sizes(a: Architecture) -> tuple[float, float]:
     return max(left / max(feed_forward, 1.0), 0.1), a.mixer_bytes_each
 
 
-FEW_SEATS, MANY_SEATS, LARGE_MEMORY_GIB = 256.0, 1024.0, 70.0
+_FEW_SEATS, _MANY_SEATS, _LARGE_MEMORY_GIB = 256.0, 1024.0, 70.0
 
 
 def seats(d: ServedReplica) -> float:
@@ -304,11 +304,11 @@ def seats(d: ServedReplica) -> float:
     """
     if not d.engine.startswith("vllm"):
         return np.inf
-    large = d.accelerator.memory_gib >= LARGE_MEMORY_GIB and d.accelerator.family not in ("ampere", "volta")
-    return (MANY_SEATS if large and d.engine == "vllm" else FEW_SEATS) * d.data
+    large = d.accelerator.memory_gib >= _LARGE_MEMORY_GIB and d.accelerator.family not in ("ampere", "volta")
+    return (_MANY_SEATS if large and d.engine == "vllm" else _FEW_SEATS) * d.data
 
 
-def memory_kind(accelerator: Accelerator) -> str:
+def _memory_kind(accelerator: Accelerator) -> str:
     """Return the kind of device memory: hbm, gddr or lpddr."""
     name = accelerator.memory_type.lower()
     return "hbm" if name.startswith("hbm") or not name else "lpddr" if name.startswith("lp") else "gddr"
@@ -342,11 +342,11 @@ def build(
     """Turn deployments into arrays: the cases, and the codes by which their efficiencies were looked up."""
     peaks = [matrix_peak(d.accelerator, d.engine, format_of(d.format)) for d in deployments]
     links = [link(d.accelerator, d.system, d.tensor * d.data) for d in deployments]
-    sizes = np.array([value_bytes(d) for d in deployments], dtype=np.float64).reshape(len(deployments), 4)
+    sizes = np.array([_value_bytes(d) for d in deployments], dtype=np.float64).reshape(len(deployments), 4)
     software = Software(
         engine=_codes([d.engine for d in deployments], ENGINE_NAMES),
         family=np.array([family_code(d.accelerator.family, FAMILIES) for d in deployments], dtype=np.int64),
-        memory=_codes([memory_kind(d.accelerator) for d in deployments], MEMORIES),
+        memory=_codes([_memory_kind(d.accelerator) for d in deployments], MEMORIES),
         link=_codes([kind for _, kind in links], LINKS),
         format=_codes([kernels for _, kernels in peaks], FORMAT_CLASSES),
         server=_codes([d.server for d in deployments], SERVERS),
@@ -357,7 +357,7 @@ def build(
     placement = Placement(*(_column([getattr(d, name) for d in deployments]) for name in Placement.names()))
     unique = {d.architecture.name: d.architecture for d in deployments}
     order = {name: index for index, name in enumerate(unique)}
-    work = work_of(stack(list(unique.values()))).take([order[d.architecture.name] for d in deployments])
+    work = _work_of(stack(list(unique.values()))).take([order[d.architecture.name] for d in deployments])
     case = ServingCase(
         work,
         chip,

@@ -20,7 +20,7 @@ FAMILIES = (*TRAINING_FAMILIES[:-1], "apple", "xe", "other")
 
 ENGINES = {engine: group for engine, group, _ in beside(__file__, "engines")[1:]}
 ENGINE_NAMES = tuple(ENGINES)
-GROUPS = ("modern", "early", "local")
+_GROUPS = ("modern", "early", "local")
 MEMORIES = ("hbm", "gddr", "lpddr")
 FORMAT_CLASSES = ("half", "eight", "nvfp4", "mxfp4", "mxfp4_emulated", "int4", "gguf")
 LINKS = ("scaleup", "pcie", "network")
@@ -102,21 +102,21 @@ class EngineRates(ColumnStruct, frozen=True):
 LAUNCHING = ("vllm", "sglang", "vllm-2025", "vllm-2024", "vllm-2023", "vllm-rocm")
 # Engines that plan a step while the one before it runs: vLLM (the default since 0.14 of January 2026), SGLang (since
 # 0.4), TensorRT-LLM (since 1.0), and what is tuned on them.
-AHEAD = ("vllm", "sglang", "trtllm", "tuned", "wide")
+_AHEAD = ("vllm", "sglang", "trtllm", "tuned", "wide")
 LONG_TOKENS = 32_768  # longest sequence above which vLLM before 0.8 reads prompts in chunks by default
-CEILING = 0.97  # no kernel reaches more of a bandwidth or a peak
+_CEILING = 0.97  # no kernel reaches more of a bandwidth or a peak
 
 
-def below_ceiling(fraction: Floats) -> Floats:
-    """Return a fraction that bends smoothly under CEILING: f ÷ (1 + (f/c)^6)^(1/6).
+def _below_ceiling(fraction: Floats) -> Floats:
+    """Return a fraction that bends smoothly under _CEILING: f ÷ (1 + (f/c)^6)^(1/6).
 
     >>> below_ceiling(np.array([0.5, 2.0])).round(3)
     array([0.498, 0.968])
     """
-    return fraction / (1 + (fraction / CEILING) ** 6) ** (1 / 6)
+    return fraction / (1 + (fraction / _CEILING) ** 6) ** (1 / 6)
 
 
-def among(engine: Integers, *names: str) -> Flags:
+def _among(engine: Integers, *names: str) -> Flags:
     """Return which cases run one of the named engines."""
     runs_named_engine: Flags = np.isin(engine, [ENGINE_NAMES.index(name) for name in names])
     return runs_named_engine
@@ -156,7 +156,7 @@ def _tiled(s: Software) -> Flags:
 
 def _fused(s: Software, modern: Flags) -> Flags:
     """Return which cases read prompts beside the decode step; vLLM 0.6 and 0.7 where sequences may be long."""
-    return (modern & ~among(s.engine, "sglang")) | (among(s.engine, "vllm-2025", "vllm-rocm") & s.long)
+    return (modern & ~_among(s.engine, "sglang")) | (_among(s.engine, "vllm-2025", "vllm-rocm") & s.long)
 
 
 def _stored(s: Software, *formats: str) -> Flags:
@@ -169,60 +169,60 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
     """Look the parameters up for each case by engine, family, memory, link and weight format."""
     s, by = software, partial(_looked_up, values)
     engine = partial(by, names=ENGINE_NAMES, codes=s.engine)
-    group = np.array([GROUPS.index(ENGINES[name]) for name in ENGINE_NAMES])[s.engine]
-    local, modern = group == GROUPS.index("local"), group == GROUPS.index("modern")
+    group = np.array([_GROUPS.index(ENGINES[name]) for name in ENGINE_NAMES])[s.engine]
+    local, modern = group == _GROUPS.index("local"), group == _GROUPS.index("modern")
     stream = _stream(values, s, local)
     quantised = stream * by("format_ratio", FORMAT_CLASSES, s.format)
     matrix, narrow = values["matrix_fraction"] * by("matrix_ratio", FAMILIES, s.family), _narrow(values, s)
-    bare, launched = among(s.engine, "plain", "eager", "transformers"), among(s.engine, "eager", "transformers")
+    bare, launched = _among(s.engine, "plain", "eager", "transformers"), _among(s.engine, "eager", "transformers")
     served = (s.server == SERVERS.index("default")) & ~bare & ~local
-    launching = among(s.engine, *LAUNCHING)
-    alone = (s.server == SERVERS.index("offline")) & among(s.engine, "vllm-2024", "vllm-2025")
+    launching = _among(s.engine, *LAUNCHING)
+    alone = (s.server == SERVERS.index("offline")) & _among(s.engine, "vllm-2024", "vllm-2025")
     offline = np.where(alone, values["offline_host_ratio"], 1.0)
-    copying = among(s.engine, "transformers")
+    copying = _among(s.engine, "transformers")
     casting = np.where(_stored(s, "eight"), values["expert_loop_cast_ratio"], 1.0)
-    custom = modern & ~among(s.engine, "plain", "eager") & (s.link == LINKS.index("scaleup"))
+    custom = modern & ~_among(s.engine, "plain", "eager") & (s.link == LINKS.index("scaleup"))
     return EngineRates(
-        weights_half=below_ceiling(stream),
-        weights=below_ceiling(quantised),
-        experts=below_ceiling(quantised * values["experts_ratio"]),
+        weights_half=_below_ceiling(stream),
+        weights=_below_ceiling(quantised),
+        experts=_below_ceiling(quantised * values["experts_ratio"]),
         widen_flop=np.where(_stored(s, "mxfp4_emulated", "int4"), values["widen_flop"], 0.0),
-        cache=below_ceiling(stream * values["cache_ratio"]),
+        cache=_below_ceiling(stream * values["cache_ratio"]),
         cache_copies=np.where(copying, values["cache_copies"], 0.0),
         serial_key_ns=np.where(bare & ~copying, values["serial_key_ns"], 0.0),
         tile_rows=np.where(_tiled(s), values["tile_rows"], 1.0),
-        matrix_half=below_ceiling(matrix),
-        matrix=below_ceiling(matrix * narrow),
-        matrix_experts=below_ceiling(matrix * narrow * values["matrix_experts_ratio"]),
-        attention=below_ceiling(matrix * values["attention_ratio"]),
+        matrix_half=_below_ceiling(matrix),
+        matrix=_below_ceiling(matrix * narrow),
+        matrix_experts=_below_ceiling(matrix * narrow * values["matrix_experts_ratio"]),
+        attention=_below_ceiling(matrix * values["attention_ratio"]),
         layer_us=values["layer_us"]
         * np.where(local, values["local_layer_ratio"], 1.0)
         * by("layer_ratio", FAMILIES, s.family),
         allreduce_us=by("allreduce_us", LINKS, s.link) * np.where(custom, values["custom_allreduce_ratio"], 1.0),
         allreduce_growth=np.where(custom, 0.0, values["allreduce_growth"]),  # theirs sends to all ranks at once
-        link=below_ceiling(by("link_fraction", LINKS, s.link)),
+        link=_below_ceiling(by("link_fraction", LINKS, s.link)),
         engine=engine("engine_ratio"),
-        host_ms=by("host_ms", GROUPS, group) * engine("host_ratio") * offline,
+        host_ms=by("host_ms", _GROUPS, group) * engine("host_ratio") * offline,
         host_layer_us=np.where(launched, _host_layer_us(values, s), 0.0),
         expert_loop_us=np.where(copying, values["expert_loop_us"] * casting, 0.0),
         prompt_layer_us=np.where(bare, _host_layer_us(values, s), np.where(launching, values["host_layer_us"], 0.0)),
-        elementwise=below_ceiling(stream / values["weights_fraction"] * values["elementwise_fraction"]),
-        sequence_us=by("sequence_us", GROUPS, group) * engine("sequence_ratio") * offline,
+        elementwise=_below_ceiling(stream / values["weights_fraction"] * values["elementwise_fraction"]),
+        sequence_us=by("sequence_us", _GROUPS, group) * engine("sequence_ratio") * offline,
         served_ms=np.where(served, values["served_step_ms"], 0.0),
         served_sequence_us=np.where(served, values["served_sequence_us"], 0.0),
         first_ms=np.where(launching, values["first_ms"], 0.0)
-        + np.where(served & among(s.engine, "sglang"), values["served_first_ms"], 0.0),
+        + np.where(served & _among(s.engine, "sglang"), values["served_first_ms"], 0.0),
         arrival_ms=np.where(served, values["served_arrival_ms"], 0.0),
         seats=np.where(served, s.seats, np.inf),
-        prefill=np.where(bare, 1.0, by("prefill_ratio", GROUPS, group))
+        prefill=np.where(bare, 1.0, by("prefill_ratio", _GROUPS, group))
         * engine("prefill_ratio")
         * np.where(served, values["served_prefill_ratio"], 1.0),
         saturation=values["saturation_ratio"] * engine("saturation_ratio"),
         overlapped=modern,
-        ahead=among(s.engine, *AHEAD),
+        ahead=_among(s.engine, *_AHEAD),
         fused=_fused(s, modern),
         unfused=bare,
-        reserving=among(s.engine, "trtllm", "tuned"),
+        reserving=_among(s.engine, "trtllm", "tuned"),
         frugal=local,
         **{field: np.full(len(software), values[name]) for field, name in _PLAIN.items()},
     )

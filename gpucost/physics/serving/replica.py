@@ -23,13 +23,13 @@ from gpucost.physics.serving import steps
 from gpucost.physics.serving.cases import ServingCase, plain_options
 from gpucost.units import MILLI, TERA
 
-BLOCK_TOKENS = 16.0  # of the cache that engines hand out at once (vLLM: block_size); half of the last one is empty
-SPARE_SHARE = 0.99  # of the cache that those who start may fill, so that those who run grow (vLLM: watermark)
+_BLOCK_TOKENS = 16.0  # of the cache that engines hand out at once (vLLM: block_size); half of the last one is empty
+_SPARE_SHARE = 0.99  # of the cache that those who start may fill, so that those who run grow (vLLM: watermark)
 WARMING = 0.1  # of the requests that are sent before anything is counted: they meet an empty replica
-BATCHES = 10  # into which counted times are parted to see how far their percentiles swing
-NOISE = 1.2816  # standard deviations of an 80 % range
-CONTEXTS = 16  # spans into which the lengths of running sequences are cut
-LONGEST_BITS = 21  # prompt chunks are timed at powers of two, up to 2^20 tokens
+_BATCHES = 10  # into which counted times are parted to see how far their percentiles swing
+_NOISE = 1.2816  # standard deviations of an 80 % range
+_CONTEXTS = 16  # spans into which the lengths of running sequences are cut
+_LONGEST_BITS = 21  # prompt chunks are timed at powers of two, up to 2^20 tokens
 
 
 class StepTimes(Struct, frozen=True):
@@ -175,7 +175,7 @@ def simulate(
     planned = now = busy = of_prompts = of_cached = cache = held = peak_cache = 0.0
     late, warm = 0, int(WARMING * count)
     step = running = open_requests = preempted = refused = peak_running = loops = 0
-    half = BLOCK_TOKENS / 2
+    half = _BLOCK_TOKENS / 2
     stopped = False
 
     def size(request: int) -> float:
@@ -241,7 +241,7 @@ def simulate(
             wanted = sum(left_to_read[request] for request in reading) if reading else 0.0
             while waiting and wanted < room and running + len(reading) < seats:
                 request = waiting[0]
-                if cache + size(request) > limit * (SPARE_SHARE if running or reading else 1.0):
+                if cache + size(request) > limit * (_SPARE_SHARE if running or reading else 1.0):
                     if running or reading:
                         break
                     refused += 1  # even alone it does not fit
@@ -362,7 +362,7 @@ def sampled(times: Floats, percentile: float | None = None) -> tuple[float, tupl
     >>> round(point, 1), round(low, 1), round(high, 1)
     (49.5, 47.3, 51.7)
     """
-    batches = np.array_split(times, min(BATCHES, len(times)))
+    batches = np.array_split(times, min(_BATCHES, len(times)))
     if percentile is None:
         mean = float(times.mean())
         error = _swing(np.array([float(batch.mean()) for batch in batches]), float(times.std()) / np.sqrt(len(times)))
@@ -378,7 +378,7 @@ def sampled(times: Floats, percentile: float | None = None) -> tuple[float, tupl
 def _swing(batches: Floats, alone: float) -> float:
     """Return the 80 % range of a mean of batches to one side: that of independent times, or what the batches show."""
     spread = float(batches.std(ddof=1)) / np.sqrt(len(batches)) if len(batches) > 1 else 0.0
-    return NOISE * max(spread, alone)
+    return _NOISE * max(spread, alone)
 
 
 def range_of(point: float, *ends: tuple[float, float]) -> tuple[float, float]:
@@ -411,7 +411,7 @@ def engine_of(case: ServingCase, prompt_tokens: float, output_tokens: float, lon
     token_bytes = float(steps.cache_bytes_per_sequence(plain, np.array([each]))[0]) / each
     # capacity knows of tight memory and of engines that take what they need; the free bytes of longer sequences too
     capacity = float(steps.capacity_sequences(plain, *mean)[0])
-    cache = max(float(steps.free_memory_bytes(plain)[0]) / token_bytes, capacity * (each + BLOCK_TOKENS))
+    cache = max(float(steps.free_memory_bytes(plain)[0]) / token_bytes, capacity * (each + _BLOCK_TOKENS))
     if capacity < 1:
         raise NothingFitsError("the weights and one sequence do not fit this replica")
     large = float(plain.chip.memory_gb[0]) >= steps.LARGE_MEMORY_GB
@@ -433,15 +433,15 @@ def engine_of(case: ServingCase, prompt_tokens: float, output_tokens: float, lon
 def _times(case: ServingCase, seats: int, longest_tokens: float) -> StepTimes:
     """Return the step times of a case for up to so many sequences, each of a length up to the longest."""
     some = np.unique(np.minimum(np.round(2.0 ** np.arange(0, 12.25, 0.25)), seats))
-    length_step = max(longest_tokens, CONTEXTS) / CONTEXTS
-    lengths = np.arange(CONTEXTS + 1) * length_step
+    length_step = max(longest_tokens, _CONTEXTS) / _CONTEXTS
+    lengths = np.arange(_CONTEXTS + 1) * length_step
     running, context = (axis.ravel() for axis in np.meshgrid(some, lengths, indexing="ij"))
     table = steps.decode_step(case.take(np.zeros(len(running), np.int64)), running, context).total_s
     grid = table.reshape(len(some), len(lengths))
     every = np.arange(seats + 1)
     decode = np.stack([np.interp(every, some, column) for column in grid.T], axis=1)
 
-    tokens: Floats = np.asarray(2.0 ** np.arange(LONGEST_BITS), dtype=np.float64)
+    tokens: Floats = np.asarray(2.0 ** np.arange(_LONGEST_BITS), dtype=np.float64)
     alone = _prompt_s(case, np.zeros(len(tokens)), tokens, fused=False)
     beside = 2.0 ** np.arange(seats.bit_length() + 1) - 1
     beside, many = (axis.ravel() for axis in np.meshgrid(beside, tokens, indexing="ij"))

@@ -43,21 +43,21 @@ def prompt_wait_s(load: Floats, prompt_time_fraction: Floats, prompt_s: Floats) 
     return rho / (1 - rho) * prompt_s
 
 
-BEND = 2.5  # exponent of the smooth maximum of reading and multiplying
-HOST_BEND = 3.0  # exponent of the smooth maximum of device and host
+_BEND = 2.5  # exponent of the smooth maximum of reading and multiplying
+_HOST_BEND = 3.0  # exponent of the smooth maximum of device and host
 USABLE_MEMORY = 0.90  # share of the device memory that engines take by default (vLLM: gpu_memory_utilization)
 TIGHT_MEMORY = 0.98  # the share that people raise it to where a model else does not fit (vLLM issue 2248, on an A2)
-CONTEXT_GB = 0.6  # driver context, communicators and libraries of one process; with one rank and no graphs 0.4
-TIGHT_CONTEXT_GB = 0.4
+_CONTEXT_GB = 0.6  # driver context, communicators and libraries of one process; with one rank and no graphs 0.4
+_TIGHT_CONTEXT_GB = 0.4
 LARGE_MEMORY_GB = 75.0  # chips from here on read prompts in larger pieces (vLLM, arg_utils.py: 70 GiB)
-PASS_TOKENS, LARGE_PASS_TOKENS, TIGHT_PASS_TOKENS = 2048.0, 8192.0, 512.0  # tokens of one pass
-SCORED, LARGE_SCORED, TIGHT_SCORED = 256.0, 1024.0, 4.0  # sequences whose logits one pass holds
-NODE_RANKS = 8  # ranks up to which attention data parallel gathers tokens rather than routing them
-ROUTING_LAYERS = 2.0  # dense layers with as many kernels as routing adds where none are fused: 28 beside a layer's 14
-PROMPT_CHUNK_TOKENS = 512.0  # tokens of a prompt that follow each other through pipeline stages
+PASS_TOKENS, LARGE_PASS_TOKENS, _TIGHT_PASS_TOKENS = 2048.0, 8192.0, 512.0  # tokens of one pass
+_SCORED, _LARGE_SCORED, TIGHT_SCORED = 256.0, 1024.0, 4.0  # sequences whose logits one pass holds
+_NODE_RANKS = 8  # ranks up to which attention data parallel gathers tokens rather than routing them
+_ROUTING_LAYERS = 2.0  # dense layers with as many kernels as routing adds where none are fused: 28 beside a layer's 14
+_PROMPT_CHUNK_TOKENS = 512.0  # tokens of a prompt that follow each other through pipeline stages
 
 
-def smooth_max(first: Floats, second: Floats, bend: float = BEND) -> Floats:
+def _smooth_max(first: Floats, second: Floats, bend: float = _BEND) -> Floats:
     """Return (a^p + b^p)^(1/p): the larger of two times where they differ, a little more where they meet.
 
     >>> smooth_max(np.array([1.0]), np.array([0.0]))
@@ -81,15 +81,15 @@ def distinct_experts(experts: Floats, per_token: Floats, tokens: Floats) -> Floa
     return experts * -np.expm1(tokens * np.log(miss))
 
 
-def seconds_to_read(values: Floats, bytes_each: Floats, case: ServingCase, fraction: Floats) -> Floats:
+def _seconds_to_read(values: Floats, bytes_each: Floats, case: ServingCase, fraction: Floats) -> Floats:
     """Return the time of streaming values from device memory."""
     return values * bytes_each / (case.chip.hbm_gb_per_s * GIGA * fraction)
 
 
-def quantised_read_s(values: Floats, case: ServingCase, fraction: Floats) -> Floats:
+def _quantised_read_s(values: Floats, case: ServingCase, fraction: Floats) -> Floats:
     """Return the time of reading quantised weights; where the chip must widen them, its plain arithmetic may bind."""
     widening = values * case.rates.widen_flop / (case.chip.fp32_tflops * TERA)
-    return smooth_max(seconds_to_read(values, case.bytes.weights, case, fraction), widening)
+    return _smooth_max(_seconds_to_read(values, case.bytes.weights, case, fraction), widening)
 
 
 def linear_s(case: ServingCase, tokens: Floats, scored: Floats) -> Floats:
@@ -105,15 +105,15 @@ def linear_s(case: ServingCase, tokens: Floats, scored: Floats) -> Floats:
     rows = np.maximum(local, r.tile_rows)
     plain = b.attention >= 2.0
     half, narrow = chip.half_tflops * TERA * r.matrix_half, chip.matrix_tflops * TERA * r.matrix
-    attention = smooth_max(
-        seconds_to_read(w.attention / p.tensor, b.attention, case, np.where(plain, r.weights_half, r.weights)),
+    attention = _smooth_max(
+        _seconds_to_read(w.attention / p.tensor, b.attention, case, np.where(plain, r.weights_half, r.weights)),
         2 * w.attention * rows / p.tensor / np.where(plain, half, narrow),
     )
-    dense = smooth_max(quantised_read_s(w.dense / p.tensor, case, r.weights), 2 * w.dense * rows / p.tensor / narrow)
+    dense = _smooth_max(_quantised_read_s(w.dense / p.tensor, case, r.weights), 2 * w.dense * rows / p.tensor / narrow)
     read = distinct_experts(w.expert_count, w.experts_per_token, np.maximum(tokens, 1.0) ** r.routing_exponent)
     uneven = np.where(p.expert > 1, r.imbalance, 1.0) / spread
-    experts = smooth_max(
-        quantised_read_s(w.moe_layers * w.expert * read, case, r.experts) * uneven,
+    experts = _smooth_max(
+        _quantised_read_s(w.moe_layers * w.expert * read, case, r.experts) * uneven,
         2
         * w.moe_layers
         * w.experts_per_token
@@ -122,10 +122,11 @@ def linear_s(case: ServingCase, tokens: Floats, scored: Floats) -> Floats:
         * uneven
         / (chip.matrix_tflops * TERA * r.matrix_experts),
     )
-    head = smooth_max(
-        seconds_to_read(w.head / p.tensor, b.head, case, r.weights_half), 2 * w.head * scored / p.data / p.tensor / half
+    head = _smooth_max(
+        _seconds_to_read(w.head / p.tensor, b.head, case, r.weights_half),
+        2 * w.head * scored / p.data / p.tensor / half,
     )
-    host = offloaded_s(case)
+    host = _offloaded_s(case)
     return np.maximum(attention + dense + np.where(w.expert_count > 0, experts, 0.0) + head, host)
 
 
@@ -143,7 +144,7 @@ def elementwise_s(case: ServingCase, tokens: Floats) -> Floats:
     narrow = np.where(case.chip.matrix_tflops > case.chip.half_tflops, case.bytes.weights, 2.0)
     copies = routed * w.hidden * (2.0 + narrow) / np.where(p.expert > 1, p.tensor, 1 / p.data)
     values = values + gates * np.where(r.unfused, 5.0, 3.0) / p.tensor + copies
-    return tokens / p.data * seconds_to_read(values, np.full_like(values, 2.0), case, r.elementwise)
+    return tokens / p.data * _seconds_to_read(values, np.full_like(values, 2.0), case, r.elementwise)
 
 
 def launched_s(case: ServingCase, layer_us: Floats) -> Floats:
@@ -156,10 +157,10 @@ def launched_s(case: ServingCase, layer_us: Floats) -> Floats:
     late = np.sqrt(np.log2(np.maximum(ranks, 2.0)))
     reduces = np.where((ranks > 1) & (layer_us > 0), 2 * case.rates.host_reduce_us * late, 0.0)
     loops = case.work.moe_layers * case.work.expert_count * case.rates.expert_loop_us
-    return (case.work.layers * (layer_us + reduces) + case.work.moe_layers * ROUTING_LAYERS * layer_us + loops) * MICRO
+    return (case.work.layers * (layer_us + reduces) + case.work.moe_layers * _ROUTING_LAYERS * layer_us + loops) * MICRO
 
 
-def offloaded_s(case: ServingCase) -> Floats:
+def _offloaded_s(case: ServingCase) -> Floats:
     """Return the time of reading the offloaded share of the weights over the host link, once per pass."""
     share = case.options.offloaded * weight_bytes(case) / case.placement.gpus
     return share / (case.chip.host_gb_per_s * GIGA)
@@ -178,30 +179,30 @@ def _selected(work: ModelWork, context: Floats) -> Floats:
     return np.minimum(context, np.maximum(work.selected_tokens, 1.0))
 
 
-def kept_values(work: ModelWork, context: Floats) -> Floats:
+def _kept_values(work: ModelWork, context: Floats) -> Floats:
     """Return the values that one sequence keeps: those of all tokens, of a window, and its recurrent state."""
     everything = (work.full_values + work.selected_values) * context
     return everything + work.window_values * _windowed(work, context) + work.state_values
 
 
-def read_values(work: ModelWork, context: Floats) -> Floats:
+def _read_values(work: ModelWork, context: Floats) -> Floats:
     """Return the values that one new token reads: of a selection only the selected ones."""
     within = work.window_values * _windowed(work, context) + work.selected_values * _selected(work, context)
     return work.full_values * context + within + work.state_values
 
 
-def cache_read_s(case: ServingCase, sequences: Floats, context: Floats) -> Floats:
+def _cache_read_s(case: ServingCase, sequences: Floats, context: Floats) -> Floats:
     """Return the time in which a step's attention reads the cache of all running sequences."""
     w, p, r = case.work, case.placement, case.rates
     local, divided = sequences / p.data, np.minimum(p.tensor, w.cache_heads)
-    reading = seconds_to_read(local * read_values(w, context) / divided, case.bytes.cache, case, r.cache)
+    reading = _seconds_to_read(local * _read_values(w, context) / divided, case.bytes.cache, case, r.cache)
     flop = w.full_decode_flop * context + w.window_decode_flop * _windowed(w, context)
     flop = local * (flop + w.selected_decode_flop * _selected(w, context)) / p.tensor
-    bound = smooth_max(reading * copied(case), flop / (case.chip.half_tflops * TERA * r.matrix_half))
+    bound = _smooth_max(reading * _copied(case), flop / (case.chip.half_tflops * TERA * r.matrix_half))
     return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * NANO)
 
 
-def copied(case: ServingCase) -> Floats:
+def _copied(case: ServingCase) -> Floats:
     """Return what attention moves against the cache that it reads: 1 where its kernel reads in place.
 
     Hugging Face joins the new token's keys and values to the old ones in a new tensor, and repeats each for every
@@ -229,7 +230,7 @@ def latency_s(case: ServingCase) -> Floats:
     """Return the fixed time of a pass: kernels of every layer, routing, latent and linear mixers, stages."""
     w, r = case.work, case.rates
     layers = w.layers * (r.layer_us + w.latent * r.latent_layer_us) + w.linear_layers * r.linear_layer_us
-    routed = w.moe_layers * np.where(r.unfused, ROUTING_LAYERS * r.layer_us, r.expert_layer_us)
+    routed = w.moe_layers * np.where(r.unfused, _ROUTING_LAYERS * r.layer_us, r.expert_layer_us)
     return (layers + routed + (case.placement.pipeline - 1) * r.stage_us) * MICRO
 
 
@@ -252,7 +253,7 @@ def exchange_s(case: ServingCase, tokens: Floats) -> Floats:
     reduced = np.where(p.tensor > 1, 2 * w.layers * ring, 0.0)
     ranks = p.tensor * p.data
     reached = np.minimum(w.experts_per_token, ranks) * (ranks - 1) / np.maximum(ranks, 1)
-    copies = np.where((p.expert > 1) | (ranks > NODE_RANKS), reached, ranks - 1)
+    copies = np.where((p.expert > 1) | (ranks > _NODE_RANKS), reached, ranks - 1)
     swap = r.exchange_us * MICRO + r.exchange_exposed * copies * message / rate
     return reduced + np.where((p.data > 1) & (w.expert_count > 0), 2 * w.moe_layers * swap, 0.0)
 
@@ -279,13 +280,13 @@ def decode_step(case: ServingCase, sequences: Floats, context: Floats, prompt_s:
     held = np.maximum(sequences / p.pipeline, np.minimum(sequences, 1.0))
     scored = held * (1 + o.draft_tokens)
     linear = linear_s(case, scored, scored) + elementwise_s(case, scored)
-    attention = cache_read_s(case, held, context)
+    attention = _cache_read_s(case, held, context)
     uneven = fullest_rank(case)
     linear, attention = linear * uneven, attention * uneven
     latency, exchange = latency_s(case), exchange_s(case, scored)
     device = (linear + attention + latency + exchange) * r.engine * (1 + o.draft_tokens * o.draft_cost)
     host = r.host_ms * MILLI + r.sequence_us * held / p.data * MICRO + launched_s(case, r.host_layer_us)
-    step = np.where(r.overlapped, smooth_max(device, host, HOST_BEND), device + host)
+    step = np.where(r.overlapped, _smooth_max(device, host, _HOST_BEND), device + host)
     step = step + r.served_ms * MILLI + r.served_sequence_us * held / p.data * MICRO
     return StepParts(
         linear * r.engine,
@@ -303,7 +304,7 @@ def fullest_rank(case: ServingCase) -> Floats:
 
     The largest of n independent loads lies √(2·ln n) deviations above their mean; the ratio holds for eight ranks.
     """
-    deviations = np.sqrt(np.log2(np.maximum(case.placement.data, 1.0)) / np.log2(NODE_RANKS))
+    deviations = np.sqrt(np.log2(np.maximum(case.placement.data, 1.0)) / np.log2(_NODE_RANKS))
     load: Floats = 1 + (case.rates.data_imbalance - 1) * deviations
     return load
 
@@ -328,11 +329,11 @@ def prompt_s(case: ServingCase, prompt_tokens: Floats, prompts: Floats | float =
     tokens = count * fresh
     work = linear_s(case, tokens, count) + elementwise_s(case, tokens)
     work = work + prompt_attention_s(case, count, prompt_tokens) + exchange_s(case, tokens)
-    chunks = np.maximum(tokens / PROMPT_CHUNK_TOKENS, 1.0)
+    chunks = np.maximum(tokens / _PROMPT_CHUNK_TOKENS, 1.0)
     staged = work * (p.pipeline - 1 + chunks) / (p.pipeline * chunks) if np.any(p.pipeline > 1) else work
     device = (staged + latency_s(case)) * r.prefill * r.engine
     host = r.host_ms + r.served_ms + r.arrival_ms * count
-    return smooth_max(device, launched_s(case, r.prompt_layer_us), HOST_BEND) + host * MILLI
+    return _smooth_max(device, launched_s(case, r.prompt_layer_us), _HOST_BEND) + host * MILLI
 
 
 def prompts_share_s(
@@ -371,7 +372,7 @@ def weight_bytes(case: ServingCase) -> Floats:
 def cache_bytes_per_sequence(case: ServingCase, context: Floats) -> Floats:
     """Return the cache of one sequence over all ranks; heads fewer than ranks are repeated."""
     repeated = np.maximum(case.placement.tensor / case.work.cache_heads, 1.0)
-    return kept_values(case.work, context) * case.bytes.cache * repeated
+    return _kept_values(case.work, context) * case.bytes.cache * repeated
 
 
 def workspace_bytes(case: ServingCase, *, tight: bool = False) -> Floats:
@@ -384,13 +385,13 @@ def workspace_bytes(case: ServingCase, *, tight: bool = False) -> Floats:
     """
     w, tensor = case.work, case.placement.tensor
     large = case.chip.memory_gb >= LARGE_MEMORY_GB
-    tokens = TIGHT_PASS_TOKENS if tight else np.where(large, LARGE_PASS_TOKENS, PASS_TOKENS)
-    scored = TIGHT_SCORED if tight else np.where(large, LARGE_SCORED, SCORED)
+    tokens = _TIGHT_PASS_TOKENS if tight else np.where(large, LARGE_PASS_TOKENS, PASS_TOKENS)
+    scored = TIGHT_SCORED if tight else np.where(large, _LARGE_SCORED, _SCORED)
     width = np.maximum(w.hidden, 1.0)
     routed = w.experts_per_token * (width + w.expert / width)
     values = 6 * width + (w.dense / width / np.maximum(w.layers, 1.0) + routed) / tensor
     logits = scored * w.head / width * 8.0 / tensor
-    return (TIGHT_CONTEXT_GB if tight else CONTEXT_GB) * GIGA + tokens * values * 2.0 + logits
+    return (_TIGHT_CONTEXT_GB if tight else _CONTEXT_GB) * GIGA + tokens * values * 2.0 + logits
 
 
 def free_memory_bytes(case: ServingCase, *, tight: bool = False) -> Floats:
@@ -408,7 +409,7 @@ def capacity_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: 
     holds fewer than a few, people raise it and shorten a pass: then up to TIGHT_SCORED run. A local engine takes
     what it needs.
     """
-    bytes_per_sequence = held_bytes(case, prompt_tokens, output_tokens)
+    bytes_per_sequence = _held_bytes(case, prompt_tokens, output_tokens)
     tight = np.maximum(np.floor(free_memory_bytes(case, tight=True) / bytes_per_sequence), 0.0)
     few = np.where(case.rates.frugal, tight, np.minimum(tight, TIGHT_SCORED))
     return np.maximum(usual_sequences(case, prompt_tokens, output_tokens), few)
@@ -416,11 +417,11 @@ def capacity_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: 
 
 def usual_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
     """Return the sequences whose cache fits at once in the share of the memory that engines take by default."""
-    each = held_bytes(case, prompt_tokens, output_tokens)
+    each = _held_bytes(case, prompt_tokens, output_tokens)
     return np.maximum(np.floor(free_memory_bytes(case) / each), 0.0)
 
 
-def held_bytes(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
+def _held_bytes(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
     """Return the cache that one running sequence takes of a replica."""
     held = prompt_tokens + output_tokens * np.where(case.rates.reserving, 1.0, 0.5) + case.options.longer_tokens
     return np.maximum(cache_bytes_per_sequence(case, held), 1.0)

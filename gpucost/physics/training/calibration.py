@@ -22,13 +22,13 @@ from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, TRAITS, TY
 from gpucost.physics.training.memory import from_training, training_memory, usable_bytes
 from gpucost.physics.training.own_runs import Alike
 
-BETWEEN_SOURCES = 0.12  # standard deviation of log(predicted ÷ measured) between the sources' means
-WITHIN_SOURCE = 0.10  # and within a source
-VOICES = 25  # rows of one source beyond which more of them add nothing
-OUTLIER = 2.0  # standard deviations at which a residual stops counting in full
-USUAL_FAMILIES = ("ampere", "hopper", "blackwell")
-HOST_BOUND_FRACTION = 0.1
-OWN = [parameter.name for parameter in PARAMETERS].index("own_ratio")
+_BETWEEN_SOURCES = 0.12  # standard deviation of log(predicted ÷ measured) between the sources' means
+_WITHIN_SOURCE = 0.10  # and within a source
+_VOICES = 25  # rows of one source beyond which more of them add nothing
+_OUTLIER = 2.0  # standard deviations at which a residual stops counting in full
+_USUAL_FAMILIES = ("ampere", "hopper", "blackwell")
+_HOST_BOUND_FRACTION = 0.1
+_OWN = [parameter.name for parameter in PARAMETERS].index("own_ratio")
 
 SCHEME = Scheme(
     parameters=PARAMETERS,
@@ -38,9 +38,9 @@ SCHEME = Scheme(
     usual=0.2,
     sides=(core.SLOWER, core.FASTER),
 )
-OLD_FAMILIES = ("pascal", "volta", "turing")
-LONG_CONTEXT_TOKENS = 32_768
-OLDER_STACKS = [CLASSES.index(name) for name in ("megatron", "deepspeed")]
+_OLD_FAMILIES = ("pascal", "volta", "turing")
+_LONG_CONTEXT_TOKENS = 32_768
+_OLDER_STACKS = [CLASSES.index(name) for name in ("megatron", "deepspeed")]
 
 
 class Observations(Gathered, frozen=True):
@@ -76,7 +76,7 @@ def log_predicted(seen: Observations, values: Values) -> Floats:
     return logged
 
 
-def members(seen: Observations) -> dict[str, Flags]:
+def _members(seen: Observations) -> dict[str, Flags]:
     """Return the rows that speak of each family and class; an unknown class is the mean of the typical ones."""
     rows = {name: seen.case.hardware.family == code for code, name in enumerate(FAMILIES)}
     rows |= {name: seen.software == code for code, name in enumerate(CLASSES)}
@@ -85,7 +85,7 @@ def members(seen: Observations) -> dict[str, Flags]:
 
 
 def whitened(
-    residual: Floats, source: Integers, between: float = BETWEEN_SOURCES, within: float = WITHIN_SOURCE
+    residual: Floats, source: Integers, between: float = _BETWEEN_SOURCES, within: float = _WITHIN_SOURCE
 ) -> Floats:
     """Return residuals with the covariance of a common bias per source removed.
 
@@ -95,7 +95,7 @@ def whitened(
     counts = np.bincount(source)
     n = counts[source]
     mean = np.bincount(source, residual)[source] / n
-    weight = np.minimum(1.0, np.sqrt(VOICES / n))
+    weight = np.minimum(1.0, np.sqrt(_VOICES / n))
     found: Floats = (residual - mean) / within * weight + mean / np.sqrt(between**2 + within**2 / n) / np.sqrt(n)
     return found
 
@@ -104,8 +104,8 @@ def problem(
     seen: Observations,
     centre: Values = DEFAULTS,
     spread_ratio: float = 1.0,
-    between: float = BETWEEN_SOURCES,
-    within: float = WITHIN_SOURCE,
+    between: float = _BETWEEN_SOURCES,
+    within: float = _WITHIN_SOURCE,
     parameters: Sequence[Parameter] = PARAMETERS,
 ) -> core.FitProblem:
     """Return the fit that balances the observations and the priors around `centre`.
@@ -115,17 +115,17 @@ def problem(
     """
     touched = [
         np.isin(seen.source, seen.source[mine])  # whitening mixes the rows of a source
-        for mine in core.touched_by(parameters, members(seen), len(seen))
+        for mine in core.touched_by(parameters, _members(seen), len(seen))
     ]
     if between:
-        touched[OWN] = np.zeros(len(seen), dtype=np.bool_)
+        touched[_OWN] = np.zeros(len(seen), dtype=np.bool_)
 
     def part_of(rows: Integers) -> ResidualPart:
         observed = seen.take(rows)
 
         def residual(values: Values) -> Floats:
             gap = log_predicted(observed, values) - observed.log_measured
-            return core.pseudo_huber(whitened(gap, observed.source, between, within), OUTLIER)
+            return core.pseudo_huber(whitened(gap, observed.source, between, within), _OUTLIER)
 
         return ResidualPart(rows, residual)
 
@@ -136,8 +136,8 @@ def fit(
     seen: Observations,
     centre: Values = DEFAULTS,
     spread_ratio: float = 1.0,
-    between: float = BETWEEN_SOURCES,
-    within: float = WITHIN_SOURCE,
+    between: float = _BETWEEN_SOURCES,
+    within: float = _WITHIN_SOURCE,
     start: Values | None = None,
     parameters: Sequence[Parameter] = PARAMETERS,
 ) -> dict[str, float]:
@@ -159,23 +159,23 @@ def traits(
 
     family, software = what.hardware.family, what.software
     waiting = (step.host_s + step.overhead_s) / step.total_s
-    usual = np.isin(family, [FAMILIES.index(name) for name in USUAL_FAMILIES])
+    usual = np.isin(family, [FAMILIES.index(name) for name in _USUAL_FAMILIES])
     return {
         "unstated_layout": flags(~np.asarray(stated_layout, dtype=np.bool_)),
         "unknown_software": flags(np.equal(software, CLASSES.index("unknown"))),
         "mixture_of_experts": flags(what.shape.experts > 0),
         "unusual_family": flags(~usual),
-        "old_family": flags(np.isin(family, [FAMILIES.index(name) for name in OLD_FAMILIES])),
+        "old_family": flags(np.isin(family, [FAMILIES.index(name) for name in _OLD_FAMILIES])),
         "whole_run": flags(whole_run),
-        "host_bound": flags(waiting > HOST_BOUND_FRACTION),
-        "long_context": flags(what.recipe.sequence_tokens >= LONG_CONTEXT_TOKENS),
-        "older_stack": flags(np.isin(software, OLDER_STACKS)),
+        "host_bound": flags(waiting > _HOST_BOUND_FRACTION),
+        "long_context": flags(what.recipe.sequence_tokens >= _LONG_CONTEXT_TOKENS),
+        "older_stack": flags(np.isin(software, _OLDER_STACKS)),
         "adapters": flags(what.recipe.method >= LORA),
         "quantised_base": flags(what.recipe.method == QLORA),
         "unmeasured_chip": flags(what.hardware.sources == 0),
         "one_source": flags(what.hardware.sources <= 1),
         "two_sources": flags(what.hardware.sources <= 2),
-        "beyond_largest": np.broadcast_to(doublings_beyond(what), step.total_s.shape),
+        "beyond_largest": np.broadcast_to(_doublings_beyond(what), step.total_s.shape),
     }
 
 
@@ -235,7 +235,7 @@ def unsaid_dispatcher_high(
     return above
 
 
-def doublings_beyond(what: Alike) -> Floats:
+def _doublings_beyond(what: Alike) -> Floats:
     """Return how many doublings more accelerators a case has than the largest cluster of its chip that was measured.
 
     >>> np.log2(np.array([1024.0]) / 256)

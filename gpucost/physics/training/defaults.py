@@ -6,7 +6,7 @@ from gpucost.physics.transformer import active_parameters, stack
 from gpucost.types import Architecture
 
 DEFAULT_SEQUENCE = 8192
-FINE_TUNING_SEQUENCES = 128
+_FINE_TUNING_SEQUENCES = 128
 _TOKENS_PER_BATCH_AT_7B = 4e6
 _SMALLEST_BATCH_TOKENS, _LARGEST_BATCH_TOKENS = 0.5e6, 16e6
 
@@ -25,7 +25,7 @@ def default_batch(architecture: Architecture, sequence_tokens: float, method: st
     128 sequences.
     """
     if method != "full":
-        return FINE_TUNING_SEQUENCES
+        return _FINE_TUNING_SEQUENCES
     if trained := (architecture.trained_sequence_tokens or 0) * (architecture.trained_batch_sequences or 0):
         return max(1, round(trained / sequence_tokens))
     parameters = float(active_parameters(stack([architecture]))[0])

@@ -107,8 +107,8 @@ _PLAIN = {name: name for name in _SAME} | {
 
 
 # Families whose matrix units outran the fused attention kernels of the generation before.
-RECENT = ("hopper", "blackwell", "rubin", "cdna3", "cdna4", "cdna5")
-IS_RECENT = np.array([name in RECENT for name in FAMILIES])
+_RECENT = ("hopper", "blackwell", "rubin", "cdna3", "cdna4", "cdna5")
+_IS_RECENT = np.array([name in _RECENT for name in FAMILIES])
 # From when on general frameworks have attention kernels written for a family. PyTorch's own were those of Ampere on
 # Hopper at least until mid-2025: torchtitan's 262,144 tokens on eight H100s run at two fifths of today's rate. On other
 # families a year and three quarters after the launch, on AMD half a year later: assumed.
@@ -120,47 +120,49 @@ _CAUGHT_UP = {
     "rubin": 2028.4,
     "cdna5": 2028.9,
 }
-KERNELS_CAUGHT_UP_YEAR = np.array([_CAUGHT_UP.get(name, 0.0) for name in FAMILIES])
+_KERNELS_CAUGHT_UP_YEAR = np.array([_CAUGHT_UP.get(name, 0.0) for name in FAMILIES])
 # From when on those who know a chip have them: at its launch, but on Hopper, the first whose products run beside the
 # threads that ask for them, with cuDNN 9 and the releases that prefer it, of spring 2024.
-KERNELS_TUNED_YEAR = np.array([{"hopper": 2024.4}.get(name, 0.0) for name in FAMILIES])
-ELSEWHERE = np.array([name.startswith(("cdna", "rdna", "gaudi", "ascend", "other")) for name in FAMILIES])
+_KERNELS_TUNED_YEAR = np.array([{"hopper": 2024.4}.get(name, 0.0) for name in FAMILIES])
+_ELSEWHERE = np.array([name.startswith(("cdna", "rdna", "gaudi", "ascend", "other")) for name in FAMILIES])
 
 
-SHARDED, COMPILER = CLASSES.index("sharded"), CLASSES.index("compiler")
+_SHARDED, _COMPILER = CLASSES.index("sharded"), CLASSES.index("compiler")
 TYPICAL = ("vendor", "sharded", "eager")  # what an unknown stack of today is taken as: the mean of these
-EARLY = ("megatron", "deepspeed")  # and one of the years before FUSED_YEAR
+_EARLY = ("megatron", "deepspeed")  # and one of the years before FUSED_YEAR
 FUSED_YEAR = 2023.0  # from when on fused attention is usual
 # From when on stacks have all of FlashAttention-2 (arXiv:2307.08691): position biases came in January 2024.
-SECOND_FLASH_YEAR = 2024.05
+_SECOND_FLASH_YEAR = 2024.05
 SPLIT_NORMS_YEAR = 2022.5  # from when on stacks split norms over the tensor group and repeat attention alone
-UNKNOWN = CLASSES.index("unknown")
-KINDS = (*CLASSES, "early")  # the classes, and unknown stacks of early years
+_UNKNOWN = CLASSES.index("unknown")
+_KINDS = (*CLASSES, "early")  # the classes, and unknown stacks of early years
 # Share of each class that is tuned: kernels and overlap written by those who know the chip.
 _TUNED = {**dict.fromkeys(("vendor", "compiler", "native", "neuron"), 1.0), "unknown": 1 / len(TYPICAL)}
-TUNED_SHARE = np.array([_TUNED.get(name, 0.0) for name in KINDS])
+_TUNED_SHARE = np.array([_TUNED.get(name, 0.0) for name in _KINDS])
 # Share of each class whose 8-bit casts are fused: Megatron's and DeepSpeed's are those of Transformer Engine.
 _CASTS = dict.fromkeys((*CLASSES, "early"), 1.0) | {"eager": 0.0, "unknown": 1 - 1 / len(TYPICAL)}
-CASTS_FUSED_SHARE = np.array([_CASTS[name] for name in KINDS])
+_CASTS_FUSED_SHARE = np.array([_CASTS[name] for name in _KINDS])
 
 
-def class_value(values: Mapping[str, float], prefix: str, name: str) -> float:
+def _class_value(values: Mapping[str, float], prefix: str, name: str) -> float:
     """Return a parameter of a family or class; an unknown class takes the geometric mean of the typical ones."""
-    alike = {"unknown": TYPICAL, "early": EARLY}.get(name, (name,))
+    alike = {"unknown": TYPICAL, "early": _EARLY}.get(name, (name,))
     return prod(values[f"{prefix}.{typical}"] for typical in alike) ** (1 / len(alike))
 
 
-def by_class(values: Mapping[str, float], prefix: str, names: Sequence[str], codes: Integers) -> Floats:
+def _by_class(values: Mapping[str, float], prefix: str, names: Sequence[str], codes: Integers) -> Floats:
     """Return a parameter for the family or class of each code; only those that occur are looked up."""
     table = np.zeros(len(names))
     for code in np.flatnonzero(np.bincount(codes)):
-        table[code] = class_value(values, prefix, names[int(code)])
+        table[code] = _class_value(values, prefix, names[int(code)])
     return table.take(codes)
 
 
 # Share of each class whose "selective" recomputation repeats every second product, not only attention.
-PER_OPERATION = np.array([{"sharded": 1.0, "eager": 1.0, "unknown": 2 / len(TYPICAL)}.get(name, 0.0) for name in KINDS])
-WHOLE_GRAPH = np.array([name in ("compiler", "neuron") for name in KINDS])  # the compiler sees all experts at once
+_PER_OPERATION = np.array(
+    [{"sharded": 1.0, "eager": 1.0, "unknown": 2 / len(TYPICAL)}.get(name, 0.0) for name in _KINDS]
+)
+_WHOLE_GRAPH = np.array([name in ("compiler", "neuron") for name in _KINDS])  # the compiler sees all experts at once
 MOST_OF_PEAK = 0.95  # no kernel reaches more of a peak
 
 
@@ -183,32 +185,32 @@ def dispatch_ratio(values: Mapping[str, float], software: Integers, dispatcher: 
     one that nobody names is plain all-to-all, the default of Megatron-Core and torchtitan. Compilers that see the
     whole graph have neither.
     """
-    plain = np.not_equal(dispatcher, FUSED) & ~WHOLE_GRAPH[software]
+    plain = np.not_equal(dispatcher, FUSED) & ~_WHOLE_GRAPH[software]
     return np.where(plain, values["alltoall_ratio"], 1.0)
 
 
-def written_for_chip(family: Integers, tuned: Floats, software_year: Floats) -> Floats:
+def _written_for_chip(family: Integers, tuned: Floats, software_year: Floats) -> Floats:
     """Return how far attention kernels are written for the chip: by those who know it first, else once caught up."""
-    early = np.where(software_year >= KERNELS_TUNED_YEAR[family], tuned, tuned / 2)
-    return np.where(software_year >= KERNELS_CAUGHT_UP_YEAR[family], 1.0, early)
+    early = np.where(software_year >= _KERNELS_TUNED_YEAR[family], tuned, tuned / 2)
+    return np.where(software_year >= _KERNELS_CAUGHT_UP_YEAR[family], 1.0, early)
 
 
-def lag(values: Mapping[str, float], hardware: HardwareColumns, software: Integers, software_year: Floats) -> Floats:
+def _lag(values: Mapping[str, float], hardware: HardwareColumns, software: Integers, software_year: Floats) -> Floats:
     """Return the time of kernels on a chip that their stack is young on, or that few of its kind are tuned for.
 
     1 + immaturity · e^(−age ÷ maturity); an age below zero counts as zero, and TPUs have their compiler at launch.
     """
     youth = np.exp(-np.maximum(software_year - hardware.year, 0.0) / values["maturity_years"])
-    young = 1 + values["immaturity"] * np.where(software == COMPILER, 0.0, youth)
-    abroad = ELSEWHERE[hardware.family] & (TUNED_SHARE[software] == 0)
+    young = 1 + values["immaturity"] * np.where(software == _COMPILER, 0.0, youth)
+    abroad = _ELSEWHERE[hardware.family] & (_TUNED_SHARE[software] == 0)
     return np.where(abroad, young * values["elsewhere_ratio"], young)
 
 
-def of_its_time(software: Integers, software_year: Floats) -> Integers:
+def _of_its_time(software: Integers, software_year: Floats) -> Integers:
     """Return what a class of software was in its year: before fused kernels a vendor's stack was Megatron's."""
     early = software_year < FUSED_YEAR
     older = np.where(software == CLASSES.index("vendor"), CLASSES.index("megatron"), software)
-    return np.where(early, np.where(software == UNKNOWN, KINDS.index("early"), older), software)
+    return np.where(early, np.where(software == _UNKNOWN, _KINDS.index("early"), older), software)
 
 
 def resolve(
@@ -225,39 +227,39 @@ def resolve(
     and `sinks` are codes: UNSAID, apart (0) or FUSED; what nobody names is apart.
     """
     family = hardware.family
-    software = of_its_time(software, software_year)
+    software = _of_its_time(software, software_year)
     clocks = hardware.sustained_ratio
     second_issue = np.where(hardware.refreshed, values["ultra_ratio"], 1.0)
 
     def by(prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:
-        return by_class(values, prefix, names, codes)
+        return _by_class(values, prefix, names, codes)
 
     def between(prefix: str, low: str, high: str, share: Floats) -> Floats:
         mixed: Floats = values[f"{prefix}.{low}"] ** (1 - share) * values[f"{prefix}.{high}"] ** share
         return mixed
 
     count = len(family)
-    tuned = TUNED_SHARE[software]
-    newer = between("flash_fraction", "plain", "modern", written_for_chip(family, tuned, software_year))
-    second = software_year >= SECOND_FLASH_YEAR
+    tuned = _TUNED_SHARE[software]
+    newer = between("flash_fraction", "plain", "modern", _written_for_chip(family, tuned, software_year))
+    second = software_year >= _SECOND_FLASH_YEAR
     older = np.where(second, values["flash_fraction.second"], values["flash_fraction.old"])
     return Efficiencies(
         **{field: np.full(count, values[name]) for field, name in _PLAIN.items()},
         matrix=np.minimum(by("matrix_fraction", FAMILIES, family) * clocks * second_issue, MOST_OF_PEAK),
-        selective_repeat=values["selective_repeat"] * PER_OPERATION[software],
-        elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", KINDS, software),
-        flash=np.minimum(clocks * np.where(IS_RECENT[family], newer, older), MOST_OF_PEAK),
-        loss_bytes=between("loss_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
-        cast_bytes=between("cast_bytes", "plain", "fused", CASTS_FUSED_SHARE[software]),
+        selective_repeat=values["selective_repeat"] * _PER_OPERATION[software],
+        elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", _KINDS, software),
+        flash=np.minimum(clocks * np.where(_IS_RECENT[family], newer, older), MOST_OF_PEAK),
+        loss_bytes=between("loss_bytes", "plain", "fused", np.where(software == _SHARDED, 1.0, tuned)),
+        cast_bytes=between("cast_bytes", "plain", "fused", _CASTS_FUSED_SHARE[software]),
         adapter_passes=between("adapter_passes", "plain", "modern", tuned),
         adapter_host_us=between("adapter_host_us", "plain", "modern", tuned),
         tensor_exposed=between("tensor_exposed", "plain", "modern", tuned),
         step_overhead_ms=between("step_overhead_ms", "plain", "modern", tuned),
-        host_us=by("host_us", KINDS, software) * values["host_ratio"],
-        expert_host_us=np.where(WHOLE_GRAPH[software], 0.0, values["expert_host_us"]),
+        host_us=by("host_us", _KINDS, software) * values["host_ratio"],
+        expert_host_us=np.where(_WHOLE_GRAPH[software], 0.0, values["expert_host_us"]),
         dispatch_ratio=dispatch_ratio(values, software, dispatcher),
         sinks_apart=np.not_equal(np.broadcast_to(sinks, count), FUSED) * 1.0,
-        sharding_bytes=np.where(WHOLE_GRAPH[software], 0.0, values["sharding_bytes"]),
-        whole_graph=WHOLE_GRAPH[software].astype(np.float64),
-        kernel_ratio=by("quality", KINDS, software) * lag(values, hardware, software, software_year),
+        sharding_bytes=np.where(_WHOLE_GRAPH[software], 0.0, values["sharding_bytes"]),
+        whole_graph=_WHOLE_GRAPH[software].astype(np.float64),
+        kernel_ratio=by("quality", _KINDS, software) * _lag(values, hardware, software, software_year),
     )

@@ -29,7 +29,7 @@ REASONS = (
 )
 OK = 0
 FOR_INFERENCE = "is made for inference alone: its software does not train. `gpucost gpus` lists others."
-MOST_GPUS, MOST_TOKENS = 1_000_000, 16_777_216  # of a question about one layout
+_MOST_GPUS, _MOST_TOKENS = 1_000_000, 16_777_216  # of a question about one layout
 
 
 def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns, sequence_tokens: Floats) -> Integers:
@@ -70,7 +70,7 @@ def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns,
             spread & ((shape.experts % layout.expert != 0) | (shape.experts == 0) | (ranks % layout.expert != 0)),
             sequence_tokens < layout.context,
             np.isnan(peak_tflops(hardware, layout.precision)),
-            (layout.gpus > MOST_GPUS) | (sequence_tokens > MOST_TOKENS),
+            (layout.gpus > _MOST_GPUS) | (sequence_tokens > _MOST_TOKENS),
             ~np.broadcast_to(hardware.trains, sound.shape),
         )
     return np.select(tests, range(1, len(tests) + 1), default=OK).astype(np.int64)
@@ -113,7 +113,7 @@ def sentence(code: int, shape: Shape, layout: LayoutColumns, chip: str, row: int
         ),
         7: f"context {v('context')} leaves less than one token to a GPU.",
         8: f"{chip} has no known {PRECISIONS[v('precision')]} peak. `gpucost gpus` lists what it has.",
-        9: f"at most {MOST_GPUS:,} accelerators and {MOST_TOKENS:,} tokens in a sequence can be asked about.",
+        9: f"at most {_MOST_GPUS:,} accelerators and {_MOST_TOKENS:,} tokens in a sequence can be asked about.",
         10: f"{chip} {FOR_INFERENCE}",
     }[code]
 
@@ -130,9 +130,9 @@ def divisors(number: int) -> str:
 # --- The grid of degrees that a search lays over a model: what each degree may be, and which combinations are legal.
 
 CONTEXT_TOKENS = 4096  # fewer to a rank of a context group than any published recipe leaves
-LONG_RANK_TOKENS = 131_072  # so long sequences that eight ranks leave more are split over up to 64
+_LONG_RANK_TOKENS = 131_072  # so long sequences that eight ranks leave more are split over up to 64
 USUAL_EXPERT = 8  # fewest expert ranks in common use
-SMALL_HIDDEN = 2048  # width up to which micro-batches beyond a few sequences are usual
+_SMALL_HIDDEN = 2048  # width up to which micro-batches beyond a few sequences are usual
 
 
 class Grid(ColumnStruct, frozen=True):
@@ -153,12 +153,14 @@ class Grid(ColumnStruct, frozen=True):
         return self.tensor * self.pipeline * self.context
 
 
-def powers(limit: float) -> list[int]:
+def _powers(limit: float) -> list[int]:
     """Return the powers of two up to a limit, at least 1."""
     return [2**k for k in range(int(np.log2(max(limit, 1))) + 1)]
 
 
-def axis_values(architecture: Architecture, sequence_tokens: float, global_batch: int, *, wide: bool) -> dict[str, Any]:
+def _axis_values(
+    architecture: Architecture, sequence_tokens: float, global_batch: int, *, wide: bool
+) -> dict[str, Any]:
     """Return the values that each degree may take.
 
     Tensor degrees divide the heads; stages are at most the layers; expert degrees divide the experts; context
@@ -167,17 +169,17 @@ def axis_values(architecture: Architecture, sequence_tokens: float, global_batch
     """
     a = architecture
     divisors = [p for p in range(1, 65) if a.layers % p == 0]
-    stages = sorted({*powers(64 if wide else 16), *(divisors if wide else [])})
-    expert = [e for e in powers(256 if wide else 64) if e == 1 or (a.experts and a.experts % e == 0)]
-    small = a.hidden <= SMALL_HIDDEN
+    stages = sorted({*_powers(64 if wide else 16), *(divisors if wide else [])})
+    expert = [e for e in _powers(256 if wide else 64) if e == 1 or (a.experts and a.experts % e == 0)]
+    small = a.hidden <= _SMALL_HIDDEN
     light = small and not a.experts  # experts make narrow layers heavy: 30B at a width of 2,048
-    most_context = 64 if wide else min(max(8, sequence_tokens / LONG_RANK_TOKENS), 64)
+    most_context = 64 if wide else min(max(8, sequence_tokens / _LONG_RANK_TOKENS), 64)
     return {
-        "tensor": [t for t in powers(64 if wide else 2 if light else 8) if a.heads % t == 0],
+        "tensor": [t for t in _powers(64 if wide else 2 if light else 8) if a.heads % t == 0],
         "pipeline": [p for p in stages if p <= a.layers],
-        "context": [c for c in powers(most_context) if c == 1 or sequence_tokens / c >= CONTEXT_TOKENS],
+        "context": [c for c in _powers(most_context) if c == 1 or sequence_tokens / c >= CONTEXT_TOKENS],
         "expert": expert,
-        "micro_batch": [b for b in powers(64 if small else 16 if wide else 4) if b <= global_batch],
+        "micro_batch": [b for b in _powers(64 if small else 16 if wide else 4) if b <= global_batch],
         "sharding": [1, 3],
     }
 
@@ -199,7 +201,7 @@ def make_grid(
 def _grid(
     a: Architecture, sequence_tokens: float, global_batch: int, wide: bool, fixed: tuple[tuple[str, Any], ...]
 ) -> Grid:
-    axis = axis_values(a, sequence_tokens, global_batch, wide=wide) | dict(fixed)
+    axis = _axis_values(a, sequence_tokens, global_batch, wide=wide) | dict(fixed)
     order = [axis[name] for name in ("tensor", "pipeline", "context", "expert", "micro_batch")]
     axes = np.meshgrid(*order, [0, 1], axis["sharding"], indexing="ij")
     t, p, c, e, b, interleaved, sharding = (axis.ravel() for axis in axes)

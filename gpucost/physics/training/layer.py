@@ -14,14 +14,14 @@ from gpucost.physics.training.efficiency import Efficiencies
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES
 from gpucost.units import GB, TERA
 
-UNIT_VALUES = 8  # of 16 bits: matrix units read rows of a multiple of 16 bytes
-FLASH_HEAD_DIM = 48.0  # head dimension at which fused attention reaches half of its long-head speed
-UNPACKED_BYTES = FROZEN_BYTES["qlora"] + 2 * HALF_BYTES  # moved to unpack a weight: read, written, read again
-DISPATCHED_BYTES = (1 + 3 * HALF_BYTES) / 4  # tokens leave for experts at 8 bits; results and gradients travel at 16
+_UNIT_VALUES = 8  # of 16 bits: matrix units read rows of a multiple of 16 bytes
+_FLASH_HEAD_DIM = 48.0  # head dimension at which fused attention reaches half of its long-head speed
+_UNPACKED_BYTES = FROZEN_BYTES["qlora"] + 2 * HALF_BYTES  # moved to unpack a weight: read, written, read again
+_DISPATCHED_BYTES = (1 + 3 * HALF_BYTES) / 4  # tokens leave for experts at 8 bits; results and gradients travel at 16
 MERGED_BYTES = 16.0  # moved per value and step of a ring: outputs added in fp32 (2 + 4 + 4), gradients in 16 bits
-SCAN_KEYS = 2048.0  # sequence at which fused attention takes as long as a scan
-SCAN_MATRICES = 3.3  # widths of a state-space mixer's matrices, of its inner width: two in, one out, states and steps
-ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one residual value
+_SCAN_KEYS = 2048.0  # sequence at which fused attention takes as long as a scan
+_SCAN_MATRICES = 3.3  # widths of a state-space mixer's matrices, of its inner width: two in, one out, states and steps
+_ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one residual value
 
 # Products ----------------------------------------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ def layer_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Fl
     s, e, t = case.shape, case.efficiency, case.layout.tensor
     h, peak = s.hidden, rate.matrix_flop_per_s
     wide = np.where(s.gated, 2.0, 1.0)
-    attention = 2 * product_s(tokens, mixer_weights(s) / (2 * h * t), h, peak, rate, e)
+    attention = 2 * product_s(tokens, _mixer_weights(s) / (2 * h * t), h, peak, rate, e)
     width = s.ffn_hidden / t
     dense = np.where(
         s.ffn_hidden > 0,
@@ -107,10 +107,10 @@ def layer_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Fl
     moe = s.moe_layers / s.layers
     if not np.any(moe > 0):
         return attention + dense
-    return attention + (1 - moe) * dense + moe * expert_products_s(case, rate, tokens)
+    return attention + (1 - moe) * dense + moe * _expert_products_s(case, rate, tokens)
 
 
-def mixer_weights(shape: tf.Shape) -> Floats:
+def _mixer_weights(shape: tf.Shape) -> Floats:
     """Return the weights of one mean layer's mixer; what state-space layers hold beyond attention's stands apart."""
     beyond = np.where(shape.linear_layers > 0, shape.extra_parameters, 0.0)
     return tf.attention_matrix_parameters(shape) + beyond / shape.layers
@@ -123,8 +123,8 @@ def layer_scan_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats
     width is a third of what the mixer's matrices are wide together.
     """
     s, layout = case.shape, case.layout
-    width = mixer_weights(s) / (SCAN_MATRICES * s.hidden) * s.linear_layers / s.layers
-    flop = 2 * SCAN_KEYS * width * tokens / layout.tensor * np.where(layout.recompute == FULL, 4.5, 3.5)
+    width = _mixer_weights(s) / (_SCAN_MATRICES * s.hidden) * s.linear_layers / s.layers
+    flop = 2 * _SCAN_KEYS * width * tokens / layout.tensor * np.where(layout.recompute == FULL, 4.5, 3.5)
     return flop / (rate.half_flop_per_s * case.efficiency.scan_fraction)
 
 
@@ -133,7 +133,7 @@ def dispatch_ratio(case: TrainingCase) -> Floats:
     return np.where(case.layout.expert > 1, case.efficiency.dispatch_ratio, 1.0)
 
 
-def expert_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
+def _expert_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
     """Return the time of one mixture of experts' products in one pass: routed on the busiest rank, and shared.
 
     With expert parallelism a rank keeps experts ÷ expert of them whole and receives its share of the tokens; without
@@ -172,7 +172,7 @@ def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
     full, some = layout.recompute == FULL, layout.recompute > 0
     share = tokens / layout.tensor / s.layers
     block = sequence / layout.context  # keys that a rank's queries meet at a time
-    reach = block / (block + e.flash_tokens) * head / (head + FLASH_HEAD_DIM)
+    reach = block / (block + e.flash_tokens) * head / (head + _FLASH_HEAD_DIM)
     fused = tf.attention_flop(s, sequence, recipe.causal) * share * np.where(full, 4.5, 3.5)
     merged = (layout.context - 1) * share * s.layers * tf.query_width(s) * MERGED_BYTES
     fused_s = fused / (rate.flash_flop_per_s * reach) + merged / rate.bytes_per_s
@@ -184,7 +184,7 @@ def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
     scores = s.heads / layout.tensor * tokens * sequence * moved
     vector = peak_tflops(case.hardware, np.full(len(case), FP32)) * TERA * e.matrix
     units = rate.half_flop_per_s / (1 + e.matrix_width / head)
-    lanes = ((head % UNIT_VALUES > 0) | recipe.full_precision) & (vector > 0)  # which take any width
+    lanes = ((head % _UNIT_VALUES > 0) | recipe.full_precision) & (vector > 0)  # which take any width
     units = np.where(lanes, np.minimum(vector, rate.half_flop_per_s), units)
     unfused_s = square / units + scores / rate.bytes_per_s
     return np.where(layout.flash, fused_s, unfused_s)
@@ -216,7 +216,7 @@ def layer_elementwise_s(case: TrainingCase, rate: LayerRates, tokens: Floats) ->
     ffn = ((1 - moe) * s.ffn_hidden + moe * active) * np.where(s.gated, 1.5, 1.0) / layout.tensor
     residual = s.hidden * np.where(layout.sequence_parallel, 1 / layout.tensor, 0.5 + 0.5 / layout.tensor)
     routed = moe * dispatch_ratio(case) * e.expert_traffic * s.experts_per_token * s.hidden / layout.tensor
-    values = e.elementwise_passes * (residual + ACTIVATION_SHARE * ffn + routed)
+    values = e.elementwise_passes * (residual + _ACTIVATION_SHARE * ffn + routed)
     again = np.where(layout.recompute == FULL, 4 / 3, 1.0)
     moved = tokens * value_bytes(case) * values * again
     return (moved + cast_bytes(case, tokens, active)) / rate.bytes_per_s
@@ -266,7 +266,7 @@ def layer_adapter_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Flo
     traffic = tokens * value_bytes(case) * e.adapter_passes * ends * again
     flop = 6 * tokens * ends * recipe.adapter_rank * again
     passes = np.where(layout.recompute == FULL, 3.0, 2.0)
-    unpacked = np.where(recipe.method == QLORA, weights * UNPACKED_BYTES * passes, 0.0)
+    unpacked = np.where(recipe.method == QLORA, weights * _UNPACKED_BYTES * passes, 0.0)
     time = (traffic + unpacked) / rate.bytes_per_s + flop / (0.25 * rate.half_flop_per_s)
     return np.where(tuned, time, 0.0)
 
@@ -322,7 +322,7 @@ def layer_expert_s(case: TrainingCase, link: net.Links, tokens: Floats) -> Float
     layout, s = case.layout, case.shape
     group = net.tier(link, layout.expert, np.ones(len(case)))
     eight = (layout.precision == FP8) | (layout.precision == FP4)
-    row = tokens / layout.tensor * s.exchanged_width * np.where(eight, DISPATCHED_BYTES, HALF_BYTES)
+    row = tokens / layout.tensor * s.exchanged_width * np.where(eight, _DISPATCHED_BYTES, HALF_BYTES)
     count = np.where(layout.recompute == FULL, 6.0, 4.0) * s.moe_layers / s.layers
     e = case.efficiency
     exchange = net.expert_exchange_s(group, row, s.experts_per_token, link)

@@ -104,7 +104,7 @@ class BestLayouts(Struct, frozen=True):
         return fitting
 
 
-def expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[Integers, Integers, Floats]:
+def _expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[Integers, Integers, Floats]:
     """Return every pair of able key and combination that multiplies out: (key, combination, data-parallel degree).
 
     A tensor group stays within one node or scale-up domain; data × micro-batch is at most the global batch; experts
@@ -171,7 +171,7 @@ def latest_year(day: date) -> float:
     return year if round(year, 1) < NEWEST_YEAR else np.inf
 
 
-def setting_of(job: Job, keys: Keys) -> SearchSetting:
+def _setting_of(job: Job, keys: Keys) -> SearchSetting:
     """Look the efficiencies of a job up for each pair."""
     hardware, year = keys.hardware, year_of(job, keys.hardware)
     software = np.full(len(hardware), job.software, dtype=np.int64)
@@ -181,9 +181,9 @@ def setting_of(job: Job, keys: Keys) -> SearchSetting:
 
 def search(grid: Grid, job: Job, keys: Keys) -> Candidates:
     """Time every candidate that fits, for every key."""
-    setting = setting_of(job, keys)
+    setting = _setting_of(job, keys)
     able = ~np.isnan(peak_tflops(keys.hardware, keys.precision))[keys.pair]
-    key, combo, data = expand(grid, keys, able, job.global_batch)
+    key, combo, data = _expand(grid, keys, able, job.global_batch)
     possible = np.bincount(key, minlength=len(keys.gpus)) > 0
     capacity = usable_bytes(keys.hardware.memory_gib)[keys.pair]
     recompute, need = least_recompute(grid, job, combo, data, capacity[key])
@@ -352,14 +352,14 @@ def reduce_best(options: Candidates, job: Job, keys: Keys) -> BestLayouts:
     candidate[names] = np.arange(len(names))
     return BestLayouts(
         reason=reason,
-        layout=spread(chosen.layout, candidate),
-        step=spread(steps_of(chosen, keys), candidate),
+        layout=_spread(chosen.layout, candidate),
+        step=_spread(steps_of(chosen, keys), candidate),
         memory_bytes=np.append(chosen.memory_bytes, np.nan)[candidate],
         candidates=candidates,
     )
 
 
-def spread(columns: Any, where: Integers) -> Any:
+def _spread(columns: Any, where: Integers) -> Any:
     """Place rows at their keys; keys without a row get NaN, or zero in integer columns."""
     filled_keys, filled = np.flatnonzero(where >= 0), {}
     if len(filled_keys) == len(where):

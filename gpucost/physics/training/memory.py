@@ -41,12 +41,12 @@ from gpucost.physics.transformer import (
 from gpucost.units import GIB
 
 MOMENTS = ("loss", "backward", "end", "update", "forward")
-WORKSPACE_BYTES = 7e7  # two 32 MiB workspaces of the matrix library
+_WORKSPACE_BYTES = 7e7  # two 32 MiB workspaces of the matrix library
 # By style: fp32 softmax, its gradient and a copy; fused kernels work in place; a compiled loss stays in 16 bits; a
 # trainer holds one more fp32 copy. Slope of Hugging Face's longest contexts over cards of 16 to 80 GB: 2.5 MB a token
 # of Llama 3.1 8B, 16 × 128,256 B and the activations (unsloth.ai/blog/llama3-3, 2024-12).
 LOGIT_BYTES = np.array([8.0, 12.0, 4.0, 12.0, 12.0, 12.0, 12.0, 16.0])
-FORWARD_LOGIT_BYTES = 8.0  # fp32 logits and their softmax, before anything flows back
+_FORWARD_LOGIT_BYTES = 8.0  # fp32 logits and their softmax, before anything flows back
 # Measured on H200 (models/measurements/limits.csv): the driver keeps 0.64 GB and the process 0.81 GB outside the
 # allocator, which gave up with 0.5 to 6 % more reserved than its peak.
 CONTEXT_BYTES = 1.5e9
@@ -153,7 +153,7 @@ class Lasting(ColumnStruct, frozen=True):
     kept_gradients: Floats  # those that are there already when the last forward pass begins
 
 
-def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Lasting:
+def _lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Lasting:
     """Return weights, states and gradients on one GPU (ZeRO, arXiv:1910.02054, figure 1).
 
     Stage 1 shares the states over the ranks, 2 the gradients too, 3 the weights too. Fused frameworks keep a
@@ -219,7 +219,7 @@ class Passing(ColumnStruct, frozen=True):
     block_reduction: Floats  # gradients of one block on their way to the shards
 
 
-def passing(
+def _passing(
     shape: Shape,
     layout: LayoutColumns,
     recipe: MemoryRecipe,
@@ -249,7 +249,7 @@ def passing(
     return Passing(
         activations=tokens * layer.saved * flight + final * last,
         logits=width * (rows * LOGIT_BYTES[recipe.style] + softmax),
-        forward_logits=width * rows * np.minimum(FORWARD_LOGIT_BYTES, LOGIT_BYTES[recipe.style]),
+        forward_logits=width * rows * np.minimum(_FORWARD_LOGIT_BYTES, LOGIT_BYTES[recipe.style]),
         cached_casts=cached * (recipe.style >= AUTOCAST) * (held.matrices + head),
         rebuilt=tokens * (layer.whole - layer.saved + layer.working) + unpacked,
         head_gradient=full_training * (recipe.loss_chunk_tokens > 0) * (wire * head + 2 * shape.hidden * tokens),
@@ -260,7 +260,7 @@ def passing(
     )
 
 
-def moments_of(
+def _moments_of(
     layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings, lasting_parts: Lasting, comes: Passing, layers: Floats
 ) -> tuple[tuple[Floats | float, ...], ...]:
     """Return what is alive at each of the five moments: gradients, activations, logits, buffers, temporary."""
@@ -309,8 +309,8 @@ class Stages(Struct, frozen=True):
     def moments(self, shape: Shape, recipe: MemoryRecipe, layer: LayerBytes) -> tuple[tuple[Floats | float, ...], ...]:
         """Return what is alive at each of the five moments beside what lasts."""
         flight = np.ceil(shape.layers / self.layout.pipeline) * in_flight(self.layout, self.first)
-        comes = passing(shape, self.layout, recipe, self.held, self.last, layer, flight)
-        return moments_of(self.layout, recipe, self.held, self.kept, comes, flight)
+        comes = _passing(shape, self.layout, recipe, self.held, self.last, layer, flight)
+        return _moments_of(self.layout, recipe, self.held, self.kept, comes, flight)
 
     def fullest(self, stage_bytes: Floats) -> Floats:
         """Return the largest value among the stages of each layout."""
@@ -328,7 +328,7 @@ class Stages(Struct, frozen=True):
         most = np.zeros(len(self.row))
         for gradients, activations, logits, buffers, temporary in self.moments(shape, recipe, layer):
             most = np.maximum(most, gradients + activations + logits + buffers + temporary)
-        return self.fullest(self.kept.weights + self.kept.optimizer + most + WORKSPACE_BYTES)
+        return self.fullest(self.kept.weights + self.kept.optimizer + most + _WORKSPACE_BYTES)
 
 
 def stages_of(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> Stages:
@@ -339,14 +339,16 @@ def stages_of(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> Stag
     last = single[row] | ~first
     stage_layout = layout.take(row)
     held = holdings(shape, stage_layout, recipe, first, last)
-    return Stages(row, stage_layout, first, last, held, lasting(stage_layout, recipe, held), len(layout))
+    return Stages(row, stage_layout, first, last, held, _lasting(stage_layout, recipe, held), len(layout))
 
 
-def stage_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: Flags, last: Flags) -> MemoryColumns:
+def _stage_memory(
+    shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: Flags, last: Flags
+) -> MemoryColumns:
     """Return the peak of one pipeline stage: the largest of the five moments, with its components."""
     count = len(first)
     held = holdings(shape, layout, recipe, first, last)
-    lasting_parts = lasting(layout, recipe, held)
+    lasting_parts = _lasting(layout, recipe, held)
     stage = Stages(np.arange(count), layout, first, last, held, lasting_parts, count)
     moments = stage.moments(shape, recipe, layer_bytes(shape, layout, recipe))
     table = np.empty((len(moments), len(moments[0]), count))
@@ -355,7 +357,7 @@ def stage_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, firs
             table[row, column] = part
     moment: Integers = np.argmax(table.sum(axis=1), axis=0)
     gradients, activations, logits, buffers, temporary = np.take_along_axis(table, moment[None, None, :], axis=0)[0]
-    buffers = buffers + WORKSPACE_BYTES
+    buffers = buffers + _WORKSPACE_BYTES
     total = lasting_parts.weights + lasting_parts.optimizer + gradients + activations + logits + buffers + temporary
     weights, states = np.broadcast_to(lasting_parts.weights, count), np.broadcast_to(lasting_parts.optimizer, count)
     return MemoryColumns(
@@ -392,10 +394,10 @@ def training_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe | 
         layout = layout.take(np.zeros(count, dtype=np.int64))
     single = layout.pipeline <= 1
     everywhere = np.ones(count, dtype=np.bool_)
-    first = stage_memory(shape, layout, memory, everywhere, single)
+    first = _stage_memory(shape, layout, memory, everywhere, single)
     if bool(np.all(single)):
         return first
-    last = stage_memory(shape, layout, memory, single, everywhere)
+    last = _stage_memory(shape, layout, memory, single, everywhere)
     fuller = last.total_bytes > first.total_bytes
     return MemoryColumns(
         **{name: np.where(fuller, getattr(last, name), getattr(first, name)) for name in MemoryColumns.names()}

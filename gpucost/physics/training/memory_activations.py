@@ -26,18 +26,18 @@ from gpucost.physics.transformer import Shape, output_width, query_width
 #   library                  fp32 input 4 + 16-bit normalised 2 + output 2, twice
 #   library_autocast         fp32 input 4 + fp32 normalised 4, twice; a cast of its own for q, k, v, gate and up: 5 × 2
 # Layer norm is one kernel everywhere: input 2 + output 2, twice; under autocast fp32 input 4 + 16-bit output 2.
-RMS_BYTES = np.array([8.0, 8.0, 8.0, 8.0, 20.0, 16.0, 26.0, 16.0])
-LAYER_NORM_BYTES = np.array([8.0, 8.0, 8.0, 8.0, 12.0, 8.0, 12.0, 8.0])
+_RMS_BYTES = np.array([8.0, 8.0, 8.0, 8.0, 20.0, 16.0, 26.0, 16.0])
+_LAYER_NORM_BYTES = np.array([8.0, 8.0, 8.0, 8.0, 12.0, 8.0, 12.0, 8.0])
 # A fused QKV projection keeps queries and keys before the rotation as well; compiled code was seen with and without.
-ROTATION_COPIES = np.array([0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-GATED_BYTES = np.array([6.0, 6.0, 6.0, 8.0, 8.0, 8.0, 8.0, 8.0])
+_ROTATION_COPIES = np.array([0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+_GATED_BYTES = np.array([6.0, 6.0, 6.0, 8.0, 8.0, 8.0, 8.0, 8.0])
 # Not gated: before and after the activation. Libraries write GELU out: x, x/2, tanh, 1 + tanh and the product,
 # with the power and what follows it in fp32 under autocast.
-PLAIN_BYTES = np.array([4.0, 4.0, 4.0, 4.0, 4.0, 10.0, 16.0, 10.0])
-SCORE_BYTES = np.array([2.0, 2.0, 2.0, 6.0, 6.0, 6.0, 6.0, 6.0])  # softmax output; eager: in fp32, and its 16-bit copy
-CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 4.0, 2.0])  # one layer input; libraries' residuals are fp32
-LAYER_NORM_CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 4.0, 2.0, 4.0, 2.0])
-ATTENTION_ADAPTERS = 0.5  # below this share the adapters are taken to sit on queries and values alone
+_PLAIN_BYTES = np.array([4.0, 4.0, 4.0, 4.0, 4.0, 10.0, 16.0, 10.0])
+_SCORE_BYTES = np.array([2.0, 2.0, 2.0, 6.0, 6.0, 6.0, 6.0, 6.0])  # softmax output; eager: in fp32, and its 16-bit copy
+_CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 4.0, 2.0])  # one layer input; libraries' residuals are fp32
+_LAYER_NORM_CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 4.0, 2.0, 4.0, 2.0])
+_ATTENTION_ADAPTERS = 0.5  # below this share the adapters are taken to sit on queries and values alone
 
 
 class LayerBytes(ColumnStruct, frozen=True):
@@ -48,7 +48,7 @@ class LayerBytes(ColumnStruct, frozen=True):
     working: Floats  # further temporaries of the backward pass
 
 
-def attention_width(shape: Shape) -> Floats:
+def _attention_width(shape: Shape) -> Floats:
     """Return the values per token that attention keeps: queries, keys, values and output; for MLA the latents too."""
     per_head = shape.qk_nope_dim + shape.qk_rope_dim + 2 * shape.v_head_dim
     latents = 2 * (shape.q_lora_rank + shape.kv_lora_rank) + shape.qk_rope_dim
@@ -57,56 +57,58 @@ def attention_width(shape: Shape) -> Floats:
     return np.where(shape.mla, latent, plain)
 
 
-def expert_width(shape: Shape) -> Floats:
+def _expert_width(shape: Shape) -> Floats:
     """Return the feed-forward values per token of a mixture of experts: routed and shared."""
     return shape.experts_per_token * shape.expert_ffn_hidden + shape.shared_experts * shape.shared_ffn_hidden
 
 
-def norm_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
+def _norm_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
     """Return the bytes per hidden value that the norms of a layer keep, by the kind of norm."""
-    return np.where(shape.norm_vectors == 1, RMS_BYTES[recipe.style], LAYER_NORM_BYTES[recipe.style])
+    return np.where(shape.norm_vectors == 1, _RMS_BYTES[recipe.style], _LAYER_NORM_BYTES[recipe.style])
 
 
-def checkpoint_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
+def _checkpoint_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
     """Return the bytes per hidden value of a layer's input, all that full recomputation keeps."""
-    rms, layer = CHECKPOINT_BYTES[recipe.style], LAYER_NORM_CHECKPOINT_BYTES[recipe.style]
+    rms, layer = _CHECKPOINT_BYTES[recipe.style], _LAYER_NORM_CHECKPOINT_BYTES[recipe.style]
     return np.where(shape.norm_vectors == 1, rms, layer)
 
 
-def feed_forward_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
+def _feed_forward_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
     """Return what the feed-forward of an average layer keeps per token, before tensor parallelism.
 
     A mixture of experts keeps besides a copy of the token for each expert that it visits, each expert's output,
     and the router's fp32 scores: 4·k·h + 4·E.
     """
     share = shape.moe_layers / shape.layers
-    bytes_per_value = np.where(shape.gated, GATED_BYTES[recipe.style], PLAIN_BYTES[recipe.style])
+    bytes_per_value = np.where(shape.gated, _GATED_BYTES[recipe.style], _PLAIN_BYTES[recipe.style])
     dispatch = 4 * shape.experts_per_token * shape.hidden + 4 * shape.experts
-    return (1 - share) * bytes_per_value * shape.ffn_hidden + share * (bytes_per_value * expert_width(shape) + dispatch)
+    return (1 - share) * bytes_per_value * shape.ffn_hidden + share * (
+        bytes_per_value * _expert_width(shape) + dispatch
+    )
 
 
-def score_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> Floats:
+def _score_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> Floats:
     """Return the bytes per token of attention scores, zero with a fused kernel: 2·a·s, 5·a·s with dropout."""
-    bytes_per_score = np.where(recipe.dropout, 5.0, SCORE_BYTES[recipe.style])
+    bytes_per_score = np.where(recipe.dropout, 5.0, _SCORE_BYTES[recipe.style])
     keys = recipe.sequence_tokens
     return np.where(layout.flash, 4.0 * shape.heads, bytes_per_score * shape.heads * keys)
 
 
-def adapter_input_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
+def _adapter_input_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
     """Return what fp32 adapters keep per token: an fp32 copy of the input of each adapted matrix, and the rank values.
 
     Five products read the hidden width (q, k, v, gate, up), one the attention output, one the feed-forward; where the
     adapters sit on queries and values alone, two read the hidden width.
     """
-    ffn = np.where(shape.experts > 0, expert_width(shape), shape.ffn_hidden)
+    ffn = np.where(shape.experts > 0, _expert_width(shape), shape.ffn_hidden)
     inputs = np.where(shape.gated, 5.0, 4.0) * shape.hidden + output_width(shape) + ffn
-    attention = recipe.adapter_share < ATTENTION_ADAPTERS
+    attention = recipe.adapter_share < _ATTENTION_ADAPTERS
     copies = np.where(attention, 2 * shape.hidden, recipe.adapter_share * inputs)
     ranks = np.where(attention, 2.0, 7 * recipe.adapter_share) * recipe.adapter_rank
     return np.where(recipe.adapter_bytes >= 4, 4.0, 0.0) * copies + recipe.adapter_bytes * ranks
 
 
-def adapter_layer_bytes(shape: Shape, recipe: MemoryRecipe) -> tuple[Floats, Floats]:
+def _adapter_layer_bytes(shape: Shape, recipe: MemoryRecipe) -> tuple[Floats, Floats]:
     """Return (norm part, feed-forward part) per token where the base is frozen, in eager styles.
 
     Frozen weights need no inputs: the norms keep their (fp32, in libraries) input alone, the feed-forward gate,
@@ -114,9 +116,9 @@ def adapter_layer_bytes(shape: Shape, recipe: MemoryRecipe) -> tuple[Floats, Flo
     """
     shared = np.where(recipe.adapter_bytes < 4, 4.0 * shape.hidden, 0.0)
     norm = np.where(recipe.style >= LIBRARY, 8.0, 4.0) * shape.hidden + shared
-    ffn = np.where(shape.experts > 0, expert_width(shape), shape.ffn_hidden)
+    ffn = np.where(shape.experts > 0, _expert_width(shape), shape.ffn_hidden)
     products = np.where(shape.gated, 6.0, 2.0) + np.where(recipe.adapter_bytes < 4, 2.0, 0.0)
-    return norm, products * ffn + adapter_input_bytes(shape, recipe)
+    return norm, products * ffn + _adapter_input_bytes(shape, recipe)
 
 
 def layer_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> LayerBytes:
@@ -141,22 +143,22 @@ def layer_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> La
     """
     h, style, tensor = shape.hidden, recipe.style, layout.tensor
     frozen = (recipe.method >= LORA) & (style != FUSED)
-    adapter_norm, adapter_ffn = adapter_layer_bytes(shape, recipe)
-    norm = np.where(frozen, adapter_norm, norm_bytes(shape, recipe) * h) + np.where(recipe.dropout, 2 * h, 0.0)
-    ffn = np.where(frozen, adapter_ffn, feed_forward_bytes(shape, recipe))
-    rotated = ROTATION_COPIES[style] * 2 * (query_width(shape) + shape.kv_heads * shape.head_dim)
-    core = 2 * attention_width(shape) + np.where(shape.mla | frozen, 0.0, rotated)
-    scores = score_bytes(shape, layout, recipe)
+    adapter_norm, adapter_ffn = _adapter_layer_bytes(shape, recipe)
+    norm = np.where(frozen, adapter_norm, _norm_bytes(shape, recipe) * h) + np.where(recipe.dropout, 2 * h, 0.0)
+    ffn = np.where(frozen, adapter_ffn, _feed_forward_bytes(shape, recipe))
+    rotated = _ROTATION_COPIES[style] * 2 * (query_width(shape) + shape.kv_heads * shape.head_dim)
+    core = 2 * _attention_width(shape) + np.where(shape.mla | frozen, 0.0, rotated)
+    scores = _score_bytes(shape, layout, recipe)
     split = np.where(layout.sequence_parallel, tensor, 1.0)
     all_kept = norm / split + (core + ffn + scores) / tensor
     rebuilt = np.where((style == FUSED) | frozen, 0.0, (norm - 4 * h) / split + (ffn - ffn * 2 / 3) / tensor)
     selective = np.where(layout.flash, all_kept - rebuilt, all_kept - scores / tensor)
     saved = np.where(
         layout.recompute == 2,
-        checkpoint_bytes(shape, recipe) * h / split,
+        _checkpoint_bytes(shape, recipe) * h / split,
         np.where(layout.recompute == 1, selective, all_kept),
     )
-    widest = np.where(shape.experts > 0, np.maximum(expert_width(shape), shape.ffn_hidden), shape.ffn_hidden)
+    widest = np.where(shape.experts > 0, np.maximum(_expert_width(shape), shape.ffn_hidden), shape.ffn_hidden)
     working = 4 * h / split + 4 * widest / tensor
     twice = np.where(recipe.full_precision, 2.0, 1.0)
     return LayerBytes(*np.broadcast_arrays(saved * twice, all_kept * twice, working * twice))

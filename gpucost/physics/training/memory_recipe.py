@@ -60,7 +60,7 @@ RANGE_RATIOS = {
 # to be (the ledger of memory), whose versions, kernels and batches nobody but its author knows.
 OTHERS_RATIO = 1.45
 
-FLAGS = (
+_FLAGS = (
     "loss_chunk_kept",
     "vocabulary_split",
     "dropout",
@@ -201,7 +201,7 @@ def memory_recipe(
 
 def _columns(sequence: Floats, **values: ArrayLike) -> MemoryRecipe:
     """Spread each value over the length of the sequences, in the kind of its column."""
-    kinds: Mapping[str, type] = {**dict.fromkeys(("method", "style"), np.int64), **dict.fromkeys(FLAGS, np.bool_)}
+    kinds: Mapping[str, type] = {**dict.fromkeys(("method", "style"), np.int64), **dict.fromkeys(_FLAGS, np.bool_)}
     columns: dict[str, Any] = {
         name: constant(value, len(sequence), kinds.get(name, np.float64)) for name, value in values.items()
     }

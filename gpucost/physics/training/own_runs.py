@@ -25,19 +25,19 @@ from gpucost.physics.training.cases import LORA, PARTS, Recipe, Step
 from gpucost.physics.transformer import Shape
 
 # Found on the residuals of published sources, each held out of the calibration in turn (benchmarks/few_shot.py).
-COMMON, OWN, NOISE = 0.20, 0.20, 0.11  # standard deviations in logarithms
-COMMON_LENGTH, OWN_LENGTH = 3.0, 0.3  # distances in logarithms of sizes over which the parts fade
-COMMON_FADES, OWN_FADES = 0.4, 1.7  # exponents per trait that differs
-PART = 0.5  # of δ, the logarithm by which one part's time is off: fades as what is common does
+_COMMON, _OWN, _NOISE = 0.20, 0.20, 0.11  # standard deviations in logarithms
+_COMMON_LENGTH, _OWN_LENGTH = 3.0, 0.3  # distances in logarithms of sizes over which the parts fade
+_COMMON_FADES, _OWN_FADES = 0.4, 1.7  # exponents per trait that differs
+_PART = 0.5  # of δ, the logarithm by which one part's time is off: fades as what is common does
 ONE_SCRIPT = "this machine's bench"  # the source of such steps
-SCALES = (0.05, 1.0, 2.0, 4.0)  # of the common part, with what is believed of each
-BELIEF = (0.95, 0.025, 0.015, 0.01)
-SHARPNESS = 2.0  # exponent of a scale's probability: runs off by no more than noise move no others, those far off do
-BEFORE = COMMON**2 * float(np.square(SCALES) @ BELIEF) + OWN**2 + NOISE**2  # variance without any run
-NARROWEST_RATIO = 0.3  # steps of one stack differ from week to week, and node to node
+_SCALES = (0.05, 1.0, 2.0, 4.0)  # of the common part, with what is believed of each
+_BELIEF = (0.95, 0.025, 0.015, 0.01)
+_SHARPNESS = 2.0  # exponent of a scale's probability: runs off by no more than noise move no others, those far off do
+_BEFORE = _COMMON**2 * float(np.square(_SCALES) @ _BELIEF) + _OWN**2 + _NOISE**2  # variance without any run
+_NARROWEST_RATIO = 0.3  # steps of one stack differ from week to week, and node to node
 MOST_RUNS = 200  # kept, the newest: more would slow every answer and say little more
-CHUNK_CASES = 4096  # corrected at a time
-SIZES = {  # by how much a difference in each counts
+_CHUNK_CASES = 4096  # corrected at a time
+_SIZES = {  # by how much a difference in each counts
     "parameters": 1.0,
     "gpus": 1.0,
     "sequence_tokens": 1.0,
@@ -45,11 +45,11 @@ SIZES = {  # by how much a difference in each counts
     "tensor": 1.0,
     "pipeline": 1.0,
 }
-TRAITS = ("precision", "recompute", "family", "chip", "software", "sharded", "mixture", "adapters")
+_TRAITS = ("precision", "recompute", "family", "chip", "software", "sharded", "mixture", "adapters")
 
 
-COLUMNS = (*SIZES, *TRAITS, *PARTS)
-PLAIN = len(SIZES) + len(TRAITS)  # of them ahead of the shares of a step's parts
+_COLUMNS = (*_SIZES, *_TRAITS, *PARTS)
+PLAIN = len(_SIZES) + len(_TRAITS)  # of them ahead of the shares of a step's parts
 
 
 class Alike(NamedTuple):
@@ -65,7 +65,7 @@ class Alike(NamedTuple):
 class OwnRuns(Struct, frozen=True):
     """Configurations of one's own runs, and how far predictions were off: log(predicted ÷ measured)."""
 
-    features: Floats  # runs × (SIZES, TRAITS, PARTS); no shares where a run is not of one script with others
+    features: Floats  # runs × (_SIZES, _TRAITS, PARTS); no shares where a run is not of one script with others
     residual: Floats
 
     def __len__(self) -> int:
@@ -101,17 +101,17 @@ def features_of(alike: Alike, step: Step | None = None) -> Floats:
 def covariances(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """Return the common covariance of each pair of configurations, and the rest: own, and of parts by their shares."""
     distance, unlike = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
-    weights = list(SIZES.values())
+    weights = list(_SIZES.values())
     for column, (mine, theirs) in enumerate(
         zip(a.T[:PLAIN], b.T[:PLAIN], strict=True)
     ):  # a column at a time: runs may be many
-        if column < len(SIZES):
+        if column < len(_SIZES):
             distance += weights[column] * (mine[:, None] - theirs[None, :]) ** 2
         else:
             unlike += mine[:, None] != theirs[None, :]
-    fading = np.exp(-COMMON_FADES * unlike - distance / 2 / COMMON_LENGTH**2)
-    specific = OWN**2 * np.exp(-OWN_FADES * unlike - distance / 2 / OWN_LENGTH**2)
-    return COMMON**2 * fading, specific + PART**2 * fading * (a[:, PLAIN:] @ b[:, PLAIN:].T)
+    fading = np.exp(-_COMMON_FADES * unlike - distance / 2 / _COMMON_LENGTH**2)
+    specific = _OWN**2 * np.exp(-_OWN_FADES * unlike - distance / 2 / _OWN_LENGTH**2)
+    return _COMMON**2 * fading, specific + _PART**2 * fading * (a[:, PLAIN:] @ b[:, PLAIN:].T)
 
 
 class Belief(NamedTuple):
@@ -135,21 +135,21 @@ class Belief(NamedTuple):
         square = self.square[..., None, None]
         across = square * common + specific
         explained = (across * np.linalg.solve(self.covariance, np.swapaxes(across, -1, -2)).swapaxes(-1, -2)).sum(-1)
-        left = square[..., 0] * COMMON**2 + OWN**2 + NOISE**2 - explained
-        ratio: Floats = np.sqrt(np.clip(left / BEFORE, NARROWEST_RATIO**2, 1.0))
+        left = square[..., 0] * _COMMON**2 + _OWN**2 + _NOISE**2 - explained
+        ratio: Floats = np.sqrt(np.clip(left / _BEFORE, _NARROWEST_RATIO**2, 1.0))
         return ratio
 
 
 def believed(common: Floats, specific: Floats, residual: Floats) -> Belief:
     """Weigh the scales of the common part by how well each explains the runs, whose covariances are given."""
-    squares, noise = np.square(SCALES), NOISE**2 * np.eye(residual.shape[-1])
+    squares, noise = np.square(_SCALES), _NOISE**2 * np.eye(residual.shape[-1])
     root = np.linalg.cholesky(squares[:, None, None] * common[..., None, :, :] + (specific + noise)[..., None, :, :])
     off = residual[..., None, :, None]
     weights = np.linalg.solve(np.swapaxes(root, -1, -2), np.linalg.solve(root, off))
     explained = (off * weights).sum((-2, -1)) / 2
-    evidence = np.log(BELIEF) - explained - np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
+    evidence = np.log(_BELIEF) - explained - np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
     odds = np.exp(evidence - evidence.max(-1, keepdims=True))
-    shares = (odds**SHARPNESS / (odds**SHARPNESS).sum(-1, keepdims=True))[..., None, :]
+    shares = (odds**_SHARPNESS / (odds**_SHARPNESS).sum(-1, keepdims=True))[..., None, :]
     square = odds @ squares / odds.sum(-1)
     covariance = square[..., None, None] * common + specific + noise
     each = weights[..., 0]
@@ -175,8 +175,8 @@ def correction(runs: OwnRuns, features: Floats) -> Floats:
     True
     """
     belief = believed(*covariances(runs.features, runs.features), runs.residual)
-    starts = range(0, max(len(features), 1), CHUNK_CASES)
-    across = (covariances(features[start : start + CHUNK_CASES], runs.features) for start in starts)
+    starts = range(0, max(len(features), 1), _CHUNK_CASES)
+    across = (covariances(features[start : start + _CHUNK_CASES], runs.features) for start in starts)
     return np.concatenate([belief.mean(common, specific) for common, specific in across])
 
 
@@ -194,8 +194,8 @@ def closeness(runs: OwnRuns, features: Floats) -> Floats:
     """
     plain = runs.features[:, :PLAIN]
     belief = believed(*covariances(plain, plain), runs.residual)
-    starts = range(0, max(len(features), 1), CHUNK_CASES)
-    across = (covariances(features[start : start + CHUNK_CASES, :PLAIN], plain) for start in starts)
+    starts = range(0, max(len(features), 1), _CHUNK_CASES)
+    across = (covariances(features[start : start + _CHUNK_CASES, :PLAIN], plain) for start in starts)
     return np.concatenate([belief.narrower(common, specific) for common, specific in across])
 
 
@@ -203,29 +203,29 @@ def closeness(runs: OwnRuns, features: Floats) -> Floats:
 
 
 def write(features: Floats) -> str:
-    """Write one run's configuration as the text that `read` takes.
+    """Write one run's configuration as the text that `_read` takes.
 
     >>> read([write(np.arange(15.0)), "gpus 2"])[:, [1, 13, 14]].tolist()
     [[1.0, 13.0, 14.0], [2.0, 0.0, 0.0]]
     """
-    pairs = enumerate(zip(COLUMNS, features, strict=False))
+    pairs = enumerate(zip(_COLUMNS, features, strict=False))
     return "; ".join(f"{name} {value:.9g}" for index, (name, value) in pairs if value or index < PLAIN)
 
 
-def read(texts: Sequence[str]) -> Floats:
+def _read(texts: Sequence[str]) -> Floats:
     """Read configurations back; what one does not name is 0."""
     rows = [
         {name: float(value) for name, _, value in (part.strip().rpartition(" ") for part in text.split(";"))}
         for text in texts
     ]
-    values = [[row.get(name, 0.0) for name in COLUMNS] for row in rows]
-    return np.array(values, np.float64).reshape(len(rows), len(COLUMNS))
+    values = [[row.get(name, 0.0) for name in _COLUMNS] for row in rows]
+    return np.array(values, np.float64).reshape(len(rows), len(_COLUMNS))
 
 
 @lru_cache(maxsize=8)
 def runs_of(runs: tuple[Run, ...]) -> OwnRuns:
     """Return the runs of a calibration as arrays."""
-    return OwnRuns(read([run.configuration for run in runs]), np.log([run.ratio for run in runs]))
+    return OwnRuns(_read([run.configuration for run in runs]), np.log([run.ratio for run in runs]))
 
 
 def corrected(step: Step, runs: tuple[Run, ...], alike: Alike) -> Step:

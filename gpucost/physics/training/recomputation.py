@@ -27,7 +27,7 @@ from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
 from gpucost.physics.training.memory_recipe import MemoryRecipe
 from gpucost.physics.transformer import Shape
 
-LEVELS = 32  # powers of two that a data-parallel degree may reach
+_LEVELS = 32  # powers of two that a data-parallel degree may reach
 _WORTH_TAKING = 0.8  # copying so many of the rows costs more than counting them all again
 
 
@@ -86,7 +86,7 @@ def grid_layouts(
     )
 
 
-def lighter_recomputes(grid: Grid, job: Job) -> dict[int, LayerBytes]:
+def _lighter_recomputes(grid: Grid, job: Job) -> dict[int, LayerBytes]:
     """Return what a layer keeps, per power of two of tensor degrees, by recomputation in the order of their time."""
     tensors = np.exp2(np.arange(1 + int(np.log2(np.max(grid.tensor, initial=1.0)))))
     count, codes = len(tensors), [c for c in range(len(RECOMPUTES)) if c != SELECTIVE or job.splits_norms]
@@ -110,7 +110,7 @@ def least_recompute(
     nothing does is the degree itself counted: 96 GPUs hold what 64 do not.
     """
     level = np.log2(data).astype(np.int64)
-    powers = np.exp2(np.arange(LEVELS))
+    powers = np.exp2(np.arange(_LEVELS))
     chosen, least = _least_recompute_at(grid, job, combo, level, powers, capacity_bytes)
     if len(unfitted := np.flatnonzero(np.isinf(least) & (data > powers[level]))):
         degrees = np.array(sorted(set(data[unfitted].tolist())))  # np.unique would load numpy.ma
@@ -135,9 +135,9 @@ def _least_recompute_at(
         grid.take(part["combo"]), job, degrees.take(part["level"]), np.zeros(len(number), dtype=np.int64)
     )
     need = np.full((len(RECOMPUTES), len(number)), np.inf)
-    layers = lighter_recomputes(grid, job)
+    layers = _lighter_recomputes(grid, job)
     for rows in layout.chunks(CHUNK):
-        need[:, rows] = needs_of(job, layout.take(rows), tightest[rows], roomiest[rows], layers)
+        need[:, rows] = _needs_of(job, layout.take(rows), tightest[rows], roomiest[rows], layers)
     chosen, least = np.zeros(len(where), dtype=np.int64), np.full(len(where), np.inf)
     for code in reversed(layers):
         needed = need[code].take(where)
@@ -147,7 +147,7 @@ def _least_recompute_at(
     return chosen, least
 
 
-def needs_of(
+def _needs_of(
     job: Job, layout: LayoutColumns, tightest: Floats, roomiest: Floats, layers: Mapping[int, LayerBytes]
 ) -> Floats:
     """Return the peak with each recomputation, infinite where it was not counted: one before fits, or none can."""

@@ -34,7 +34,7 @@ from gpucost.physics.training.layer import (
 from gpucost.physics.transformer import Shape
 from gpucost.units import GB, MICRO, MILLI, TERA
 
-HOST_MEMORY_GB_PER_S = 40.0  # of a host's memory that the update of one accelerator's parameters gets: an assumption
+_HOST_MEMORY_GB_PER_S = 40.0  # of a host's memory that the update of one accelerator's parameters gets: an assumption
 
 
 def micro_step(case: TrainingCase) -> MicroStep:
@@ -174,7 +174,7 @@ def optimizer_s(case: TrainingCase, dense: Floats, expert: Floats) -> Floats:
     return moved / (case.hardware.hbm_gb_per_s * GB * e.copy)
 
 
-def host_update_s(case: TrainingCase, busy: Floats, dense: Floats, expert: Floats) -> Floats:
+def _host_update_s(case: TrainingCase, busy: Floats, dense: Floats, expert: Floats) -> Floats:
     """Return what host memory adds to a step: the update on the host, and weights fetched from it.
 
     States there: gradients go down and weights come back over PCIe once per step, 2 bytes each way, and the host's
@@ -188,7 +188,7 @@ def host_update_s(case: TrainingCase, busy: Floats, dense: Floats, expert: Float
     owned = (dense + expert) / ranks
     bus = case.hardware.pcie_gb_per_s * GB * e.pcie
     trained = np.where(recipe.method >= LORA, 0.0, owned)
-    update = trained * (2 * HALF_BYTES / bus + recipe.optimizer_bytes / (HOST_MEMORY_GB_PER_S * GB))
+    update = trained * (2 * HALF_BYTES / bus + recipe.optimizer_bytes / (_HOST_MEMORY_GB_PER_S * GB))
     passes = np.where(layout.recompute == FULL, 3.0, 2.0)
     fetch = exposed_s(passes * HALF_BYTES * owned / bus, busy, e.interference) * layout.micro_batches
     return np.where(recipe.offload > 0, update, 0.0) + np.where(recipe.offload > 1, fetch, 0.0)
@@ -228,7 +228,7 @@ def scheduled(case: TrainingCase, busy: Floats) -> dict[str, Floats]:
         "bubble_s": (busy + hand_over) * (layout.pipeline - 1) * (1 / layout.virtual_stages + waits),
         "data_s": data_s(case, busy / own_ratio, dense, expert) * own_ratio,
         "optimizer_s": optimizer_s(case, dense, expert) * own_ratio,
-        "offload_s": host_update_s(case, busy / own_ratio, dense, expert) * own_ratio,
+        "offload_s": _host_update_s(case, busy / own_ratio, dense, expert) * own_ratio,
         "overhead_s": constant(e.step_overhead_ms * MILLI * own_ratio, len(case)),
     }
     subtotal = sum(parts.values(), busy * m)
