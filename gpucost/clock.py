@@ -24,7 +24,7 @@ def today() -> date:
 
 def now() -> datetime:
     """Return the computer's time of day, in UTC, on the day that the variable sets: when something was made."""
-    time = instant()
+    time = instant()  # in UTC: `timetz` below keeps the zone, which a date has none of
     return datetime.combine(today(), time.timetz()) if os.environ.get(VARIABLE, "").strip() else time
 
 

@@ -23,6 +23,8 @@ def visible(text: str) -> str:
     >>> visible("a\x1b[31mb"), visible("4 × h100")
     ('a\\x1b[31mb', '4 × h100')
     """
+    # Nearly every text passes here. What does not holds control characters, or signs that turn the direction of
+    # writing round (Unicode Standard Annex 9), by which a name can be made to look like another.
     if text.isprintable() or _SPACES.sub("", text).isprintable():
         return text
     return "".join(
@@ -37,7 +39,7 @@ def shortened(text: str) -> str:
     >>> shortened("unknown " + "x" * 5000)[-20:]
     '… (5,000 characters)'
     """
-    if len(text) > _LONGEST_WORD:
+    if len(text) > _LONGEST_WORD:  # what holds a long word is long itself: others are spared the search
         text = re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: f"{word[0][:60]}… ({len(word[0]):,} characters)", text)
     return visible(text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…")
 
@@ -48,7 +50,7 @@ def nearest(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6)
     >>> nearest("tensr", ["tensor", "pipeline"])
     ['tensor']
     """
-    from difflib import get_close_matches
+    from difflib import get_close_matches  # only where a name is misspelt
 
     return get_close_matches(name, list(names), n=most, cutoff=cutoff)
 
@@ -76,6 +78,7 @@ class GpuCostError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Be handed from a process to another as it stands, whatever its kind is made from."""
+        # By default an exception is made anew from its sentence alone, and several of those below take more.
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
@@ -120,14 +123,14 @@ class UnknownNameError(UsageError):
 
     def __str__(self) -> str:
         """Return what is unknown, what may be meant, and where to look; or what was put around it."""
-        if len(self.args) == 1:
+        if len(self.args) == 1:  # whoever caught it has put a sentence in place of kind and name
             return str(self.args[0])
-        meant = f" Did you mean {' or '.join(map(repr, self.candidates[:3]))}?" if self.candidates else ""
-        return shortened(f"unknown {self.kind} {self.name!r}.{meant} {self.hint}".strip())
+        suggestion = f" Did you mean {' or '.join(map(repr, self.candidates[:3]))}?" if self.candidates else ""
+        return shortened(f"unknown {self.kind} {self.name!r}.{suggestion} {self.hint}".strip())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Be handed from a process to another with the names found."""
-        self._candidates = self.candidates
+        self._candidates = self.candidates  # a function of a catalog that is open here does not travel
         return super().__reduce__()
 
 

@@ -91,9 +91,10 @@ def regular_file(path: Path_) -> io.BufferedReader:
     """Open a regular file to be read; what is none is a sentence, and nobody waits for the other end of a pipe."""
     name = os.fspath(path)
     try:
+        # O_NONBLOCK, since opening a pipe waits for its writer; O_BINARY, since Windows else changes ends of lines.
         descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         mode = os.fstat(descriptor).st_mode
-        if stat.S_ISREG(mode):
+        if stat.S_ISREG(mode):  # asked of what was opened: a path may come to name something else meanwhile
             return open(descriptor, "rb")
         os.close(descriptor)
         kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
@@ -116,17 +117,17 @@ def read_parts(path: Path_, bound: str = "limit_text_file_bytes") -> Iterator[by
                 yield part
         except OSError as error:
             raise UsageError(f"cannot read {shown(name)}: {error.strerror}. Name a file that you may read.") from None
-    if left < 0:
+    if left < 0:  # counted as it is read: the size that a system states may be wrong, and files grow
         raise DataError(f"is larger than {most / 1e6:,.0f} MB. The setting {bound} raises that.", file=name)
 
 
 def read_text(path: Path_, bound: str = "limit_text_file_bytes") -> str:
     """Read a regular file of bounded size as UTF-8, with or without a mark at its start."""
     raw = read_bytes(path, bound)
-    if raw.startswith(b"\x1f\x8b"):
+    if raw.startswith(b"\x1f\x8b"):  # RFC 1952, section 2.3.1
         raise DataError("is compressed with gzip. Unpack it first.", file=os.fspath(path))
     try:
-        text = raw.decode("utf-8-sig")
+        text = raw.decode("utf-8-sig")  # Excel puts a mark at the start of a CSV file
     except UnicodeDecodeError as error:
         raise DataError(f"is not UTF-8 text (byte {error.start}). Save it as UTF-8.", file=os.fspath(path)) from None
     if "\0" in text:
@@ -182,7 +183,7 @@ def read_table(path: Path_, bound: str = "limit_text_file_bytes") -> tuple[list[
     """Read a small CSV file with a header: its columns, and by line the cells of each row that hold something."""
     file = os.fspath(path)
     (first, header), *rows = read_rows(path, bound) or [(1, [])]
-    while header and not header[-1]:
+    while header and not header[-1]:  # spreadsheets write a comma for each column that was ever used
         header.pop()
     if len(header) == 1 and (sign := re.search("[;\t]", header[0])):
         kind = "semicolons" if sign[0] == ";" else "tabs"
@@ -191,13 +192,13 @@ def read_table(path: Path_, bound: str = "limit_text_file_bytes") -> tuple[list[
         )
     if twice := repeated(filter(None, header)):
         raise DataError("the column appears twice. Keep one.", file=file, row=first, column=twice[0])
-    found = []
+    table = []
     for number, cells in rows:
-        if any(cells[len(header) :]):
+        if any(cells[len(header) :]):  # nearly always a number with a comma in it
             reason = f"holds {len(cells)} cells, and the header {len(header)}. Write 1000 for 1,000 and 2.35 for 2,35."
             raise DataError(reason, file=file, row=number)
-        found.append((number, {name: cell for name, cell in zip(header, cells, strict=False) if cell}))
-    return header, found
+        table.append((number, {name: cell for name, cell in zip(header, cells, strict=False) if cell}))
+    return header, table
 
 
 def in_small(header: Iterable[str], columns: Iterable[str]) -> str:
@@ -244,6 +245,7 @@ def parsed(path: Path_, kind: str, parse: Callable[[str], Any], text: str) -> An
         raise DataError(f"is nested too deeply: more than {limit('limit_nesting'):.0f} levels", file=name) from None
     except ValueError as error:
         row = getattr(error, "lineno", None)
+        # Python itself converts no text of more than 4,300 digits (sys.int_info), and says so in its own words.
         reason = f"holds a number of more than {limit('limit_digits'):.0f} digits" if "4300" in str(error) else error
         raise DataError(f"is not valid {kind}: {reason}", file=name, row=row) from None
     fault = next(faults(value), None)
@@ -258,13 +260,29 @@ def faults(value: Any) -> Iterator[tuple[str, str]]:
     >>> list(faults({"a": [1, float("inf")], "b": "fine"}))
     [('a[1]', 'inf is not a finite number')]
     """
-    deepest = int(limit("limit_nesting"))
-    wrong = _judge()
+    deepest, longest, digits = (int(limit(f"limit_{name}")) for name in ("nesting", "text_characters", "digits"))
+    highest = 10**digits
+
+    def wrong(item: Any) -> str:
+        """Say what is wrong with an item that holds no others, or nothing."""
+        if isinstance(item, str):
+            if len(item) > longest:
+                return f"a text of {len(item):,} characters; at most {longest:,}"
+            return "a text with a NUL character, which no name or path holds" if "\0" in item else ""
+        if isinstance(item, float):
+            return "" if -inf < item < inf else f"{item} is not a finite number"
+        if isinstance(item, int):
+            return "" if -highest < item < highest else f"an integer of more than {digits} digits"
+        readable = item is None or isinstance(item, (date, datetime, time))  # TOML has days and times
+        return "" if readable else f"{shown(item)} is not a value of a file"
+
+    # Levels are kept in a list, not on Python's stack: a value that was built elsewhere may be nested deeper than that.
     keys: list[Any] = [""]  # that lead to the item at hand, one a level
     levels: list[Iterator[tuple[Any, Any]]] = [iter([("", value)])]
     while levels:
         for key, item in levels[-1]:
             keys[-1] = key
+            # only long keys: any other an error can repeat whole, and nearly all are short
             if type(key) is str and len(key) > _REPEATED_CHARACTERS and (reason := wrong(key)):
                 yield _place([*keys[1:-1], key[:_REPEATED_CHARACTERS]]), reason
             if isinstance(item, (dict, list, tuple)):
@@ -288,23 +306,3 @@ def _place(keys: Iterable[Any]) -> str:
     'a[1].b'
     """
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
-
-
-def _judge() -> Callable[[Any], str]:
-    """Return the function that says what is wrong with an item that holds no others, or nothing."""
-    longest, digits = (int(limit(f"limit_{name}")) for name in ("text_characters", "digits"))
-    highest = 10**digits
-
-    def wrong(item: Any) -> str:
-        if isinstance(item, str):
-            if len(item) > longest:
-                return f"a text of {len(item):,} characters; at most {longest:,}"
-            return "a text with a NUL character, which no name or path holds" if "\0" in item else ""
-        if isinstance(item, float):
-            return "" if -inf < item < inf else f"{item} is not a finite number"
-        if isinstance(item, int):
-            return "" if -highest < item < highest else f"an integer of more than {digits} digits"
-        readable = item is None or isinstance(item, (date, datetime, time))
-        return "" if readable else f"{shown(item)} is not a value of a file"
-
-    return wrong

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import cache
 
 _KEPT_BYTES, _MAPPED_BYTES = 128 << 20, 32 << 20  # 32 MB is the most that glibc takes for the second
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of <malloc.h>
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of <malloc.h>
 _SETTING = "MALLOC_TRIM_THRESHOLD_"
 
 
@@ -21,7 +21,7 @@ def keep_memory() -> None:
     threshold = os.environ.get(_SETTING, "0")
     if sys.platform != "linux" or not threshold.isdigit() or int(threshold) >= _KEPT_BYTES:
         return
-    import ctypes
+    import ctypes  # only where there is something to set
 
     with suppress(OSError, AttributeError):  # another C library has its own ways
         for option, size in ((_TRIM_THRESHOLD, _KEPT_BYTES), (_MMAP_THRESHOLD, _MAPPED_BYTES)):

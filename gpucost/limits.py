@@ -26,18 +26,16 @@ class Limit(NamedTuple):
     reason: str
 
 
-def _read() -> Iterator[tuple[str, Limit]]:
-    """Yield the bounds of limits.csv; the gate, which reads every other table, is bounded by them."""
-    with open(Path(__file__).with_suffix(".csv"), encoding="utf-8", newline="") as file:
-        for name, value, most, *texts in islice(csv.reader(file, strict=True), 1, None):
-            yield name, Limit(_number(value), _number(most), *texts)
-
-
 def _number(text: str) -> float:
     return float(text) if "e" in text else int(text)
 
 
-LIMITS = dict(_read())
+# Read without the gate, which reads every other table: these bounds are its own.
+with open(Path(__file__).with_suffix(".csv"), encoding="utf-8", newline="") as _file:
+    LIMITS = {
+        name: Limit(_number(value), _number(most), *texts)
+        for name, value, most, *texts in islice(csv.reader(_file, strict=True), 1, None)
+    }
 
 
 def of_environment(name: str) -> object:
@@ -63,7 +61,7 @@ def limit(name: str, stated: object = None, flag: str = "") -> float:
     try:
         number = float(str(stated))
     except ValueError:
-        number = 0.0
+        number = 0.0  # refused below, with the same sentence
     if not 0 < number <= bound.most:
         raise UsageError(
             f"{flag or name}: {str(stated)[:40]!r} is not a number above 0 and up to {bound.most:,.0f} {bound.unit};"
@@ -105,13 +103,14 @@ class Deadline:
     def wait(self, seconds: float) -> None:
         """Wait, but not beyond the end."""
         until = time.monotonic() + min(seconds, self.left_s)
-        while (rest_s := min(until - time.monotonic(), self.left_s)) > 0:
-            self._ended.wait(min(rest_s, 0.2) if self._within else rest_s)
+        while (remaining_s := min(until - time.monotonic(), self.left_s)) > 0:
+            # the end of an outer deadline sets only its own event: it is looked for five times a second
+            self._ended.wait(min(remaining_s, 0.2) if self._within else remaining_s)
 
     def end(self) -> None:
         """End it now: nobody waits any longer, and what `ending` was told of is ended."""
         self._ended.set()
-        with self._lock:
+        with self._lock:  # no act is called under it: one that waits for a thread to leave `ending` would never end
             acts = list(self._ends.values())
         for act in acts:
             with suppress(Exception):  # what is closed already
@@ -122,7 +121,7 @@ class Deadline:
         """Have something ended within the block when the time is over: a connection, a query."""
         timer = threading.Timer(self.left_s, act)
         timer.daemon = True
-        chain: list[Deadline] = [self]
+        chain: list[Deadline] = [self]  # whichever of them ends first ends the act
         while (outer := chain[-1]._within) is not None:
             chain.append(outer)
         key = id(timer)
@@ -144,7 +143,7 @@ class Deadline:
         An error of a job is raised; on an interrupt, or at the end, what still runs is told and not waited for: it
         stands in a server's answer or a query that nothing wakes.
         """
-        found: list[Any] = [None] * len(jobs)
+        results: list[Any] = [None] * len(jobs)
         errors: list[BaseException] = []
         waiting = deque(enumerate(jobs))
         done = threading.Semaphore(0)
@@ -156,8 +155,8 @@ class Deadline:
                 except IndexError:
                     return
                 try:
-                    found[number] = job()
-                except BaseException as error:
+                    results[number] = job()
+                except BaseException as error:  # raised again by the thread that waits
                     errors.append(error)
                 done.release()
 
@@ -169,10 +168,11 @@ class Deadline:
                 finished += 1
         finally:
             self.end()  # also on an interrupt
+            # Threads that have begun a job are given a moment to notice; they are daemons, so none holds the program.
             until = time.monotonic() + _NOTICE_S
             for _ in range(len(jobs) - len(waiting) - finished):
                 if not done.acquire(timeout=max(0.0, until - time.monotonic())):
                     break
         if errors:
             raise errors[0]
-        return found
+        return results

@@ -17,11 +17,11 @@ from gpucost.gate import beside
 
 Family = Literal["on demand", "preemptible", "committed", "scheduled"]
 
-MARKET_LIMIT_DAYS = 30  # prices on markets of third-party hosts move within weeks
+MARKET_LIMIT_DAYS = 30  # assumed: prices on markets of third-party hosts move within weeks
 MARKETS = ("marketplace", "community")
 _UNLIMITED = float("inf")
 EXPIRED = "too old"  # why a price of that age is no offer any more
-MARKET_EXPIRY_DAYS = 180
+MARKET_EXPIRY_DAYS = 180  # and are history after half a year
 
 
 class OptionRule(Struct, frozen=True):
@@ -42,11 +42,12 @@ class OptionRule(Struct, frozen=True):
     by_spend: bool = False  # what is owed is a spend an hour, on whatever machines
 
     @property
-    def limit_said(self) -> str:
+    def limit_sentence(self) -> str:
         """Say how long one purchase may be."""
         return f"the longest purchase as {self.label} is {self.longest_hours / 24:g} days: {self.reference}"
 
 
+# how the cells of options.csv are read; the columns that are not named here are yes or no: any sign in them is a yes
 _CELLS = {
     "label": str,
     "family": str,

@@ -14,6 +14,8 @@ from gpucost.gate import beside, shown
 
 Day = TypeVar("Day", bound=date)
 
+# A year has 365 days everywhere, and a month a twelfth of it, 730 hours: so do clouds turn hourly prices into monthly
+# ones. Leap days are left out, as a day more in four years is less than any price is known to.
 HOURS_PER_DAY = 24.0
 HOURS_PER_WEEK = 168.0
 DAYS_PER_YEAR = 365.0
@@ -23,17 +25,19 @@ SECONDS_PER_HOUR = 3600.0
 SECONDS_PER_DAY = 86400.0
 MONTHS_PER_YEAR = 12
 DAYS_PER_MONTH = DAYS_PER_YEAR / MONTHS_PER_YEAR
-GB = 1e9
-GIB = 2.0**30
+GB = 1e9  # what makers of memory, disks and networks sell
+GIB = 2.0**30  # what drivers and operating systems report
 MS_PER_S = 1e3
 TERA, GIGA, MILLI, MICRO, NANO = 1e12, 1e9, 1e-3, 1e-6, 1e-9
 BITS_PER_BYTE = 8.0
 
 SUFFIX_UNITS = dict(beside(__file__, "units")[1:])
-SMALLEST = 1e-9  # what is given below it, but for nothing at all, is a slip, and a division by it no figure
+SMALLEST = 1e-9  # what lies below it, but for 0 itself, is a slip, and a division by it no figure
+# Both ways of writing a thousand millions: b as in the names of models, g as in units. A quadrillion is 1e15.
 _MULTIPLIERS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "q": 1e15}
 _BYTES = re.compile(r"([0-9][0-9_,.]*(?:e[+-]?[0-9]+)?)\s*([kmgtp])(i?)b(?:ytes?)?", re.IGNORECASE)
 _QUANTITY = re.compile(r"((?:[0-9][0-9_,]*(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?)\s*([a-z]*)", re.IGNORECASE)
+# Groups of three digits behind one to three that do not begin with 0: 0,350 is a European decimal.
 _THOUSANDS = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:[^0-9,][^,]*)?")
 _DURATION_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "mo": DAYS_PER_MONTH, "y": DAYS_PER_YEAR}
 _DURATION_DAYS |= {
@@ -59,7 +63,7 @@ def suffix_of(name: str) -> str:
     >>> suffix_of("cost_usd_per_gpu_hour"), suffix_of("layers")
     ('usd_per_gpu_hour', '')
     """
-    longest = sorted(SUFFIX_UNITS, key=len, reverse=True)
+    longest = sorted(SUFFIX_UNITS, key=len, reverse=True)  # usd_per_gpu_hour ends in hour as well
     return next((suffix for suffix in longest if name == suffix or name.endswith("_" + suffix)), "")
 
 
@@ -138,6 +142,7 @@ def _quantity(text: str | float, label: str, units: Mapping[str, float], example
             value = float(without_commas(match[1], label)) * units[match[2].lower()]
         except (ValueError, KeyError):
             raise UsageError(f"{label}: cannot read {shown(text)}. Write {examples}.") from None
+    # Zero and what is not finite are refused below: this sentence is for what somebody wrote as a number above zero.
     if 0 < value <= SMALLEST:
         raise UsageError(f"{label}: {shown(text)} is too small a {noun}: it must exceed {SMALLEST:g}.")
     if not 0 < value < math.inf:
@@ -154,7 +159,7 @@ def parse_bytes(text: str | float, label: str = "a size", examples: str = "bytes
     match = _BYTES.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
         return _quantity(text, label, _MULTIPLIERS, examples, "number")
-    base = 1024.0 if match[3] else 1000.0
+    base = 1024.0 if match[3] else 1000.0  # the i of GiB (IEC 80000-13)
     number = _quantity(match[1], label, _MULTIPLIERS, examples, "number")
     return number * float(base ** (" kmgtp".index(match[2].lower()) if match[2] else 0))
 
@@ -214,8 +219,8 @@ def months_after(day: Day, months: int) -> Day:
     >>> months_after(date(2026, 1, 31), 1)
     datetime.date(2026, 2, 28)
     """
-    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
-    if year > MAXYEAR:
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)  # months counted from 0
+    if year > MAXYEAR:  # what holds without end is written as a very late day
         return day.replace(year=MAXYEAR, month=12, day=31)
     return day.replace(year=year, month=month + 1, day=min(day.day, monthrange(year, month + 1)[1]))
 
@@ -226,6 +231,7 @@ def counted(count: float, noun: str) -> str:
     >>> counted(1, "offer"), counted(2, "offer"), counted(1e6, "GPU"), counted(1.5, "year")
     ('1 offer', '2 offers', '1,000,000 GPUs', '1.5 years')
     """
+    # 15 digits are what a float holds of a decimal: whole counts are written whole, 0.1 + 0.2 as 0.3
     return f"{count:,.15g} {noun}{'' if count == 1 else 's'}"
 
 
@@ -246,7 +252,7 @@ def about(usd: float) -> str:
     """
     if usd < 0:
         return f"-{about(-usd)}"
-    rounded = float(f"{usd:.3g}")
+    rounded = float(f"{usd:.3g}")  # before it is compared: 999,999 is $1M, not $1,000,000
     if rounded >= 1e6:
         return f"${rounded / 1e6:,.4g}M" if rounded >= 1e9 else f"${rounded / 1e6:#.3g}M".replace(".M", "M")
     return f"${rounded:,.0f}" if rounded >= 100 else f"${rounded:g}"
@@ -273,7 +279,8 @@ def as_toml(value: Any) -> str:
         return f"{{{', '.join(f'{key} = {as_toml(entry)}' for key, entry in value.items())}}}"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # before numbers, of which it is one in Python
         return str(value).lower()
     number = float(value)
+    # whole numbers without a point as people write them, as far as a float holds each of them
     return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)

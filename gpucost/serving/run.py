@@ -641,7 +641,7 @@ def lasting(market: Market, offers: Integers) -> Integers:
 
 def _too_short(rule: OptionRule) -> str:
     """Say why an option cannot carry a service."""
-    return f"a service does not end; {rule.limit_said}"
+    return f"a service does not end; {rule.limit_sentence}"
 
 
 def _plan_for(

@@ -324,7 +324,7 @@ def exclusions(problem: Problem, cases: Cases, request: TrainingRequest, index: 
                 f"{days:,.0f} days on {gpus} accelerators, over the deadline of {request.deadline_days:g} days; {cap}"
             )
         elif not sold:
-            rule = OPTIONS[row.option].limit_said
+            rule = OPTIONS[row.option].limit_sentence
             said = f"the run takes {days:,.1f} days on {gpus} accelerators; {rule}; {cap}"
         else:
             said = f"needs {budget_usd:,.2f} USD, over the budget of {request.max_cost_usd or 0:,.2f} USD"
