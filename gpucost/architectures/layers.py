@@ -546,7 +546,7 @@ _KIND_SIGNS = (
 def _kind_of(word: str) -> str:
     """Translate one word of a list of layers.
 
-    >>> kind_of("sliding_attention"), kind_of("linear_attention"), kind_of("attention")
+    >>> _kind_of("sliding_attention"), _kind_of("linear_attention"), _kind_of("attention")
     ('window', 'linear', 'full')
     """
     for kind, signs in _KIND_SIGNS:

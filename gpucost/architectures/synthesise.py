@@ -98,7 +98,7 @@ def _count(architecture: Architecture) -> float:
 
     Llama 3 8B: 2·128256·4096 + 32·(2·4096² + 2·4096·1024 + 3·4096·14336 + 2·4096) + 4096 = 8,030,261,248.
 
-    >>> count(Architecture("", "", 32, 4096, 32, 8, 128, 14336, True, 128256, False))
+    >>> _count(Architecture("", "", 32, 4096, 32, 8, 128, 14336, True, 128256, False))
     8030261248
     """
     h, kv = architecture.hidden, architecture.kv_heads * architecture.head_dim
@@ -121,7 +121,7 @@ def _peers(presets: Sequence[Architecture]) -> list[Architecture]:
 def _bisect(falling: Callable[[float], float], low: float, high: float) -> float:
     """Return where a falling function crosses zero.
 
-    >>> round(bisect(lambda x: 2 - x * x, 0, 2), 6)
+    >>> round(_bisect(lambda x: 2 - x * x, 0, 2), 6)
     1.414214
     """
     for _ in range(60):

@@ -20,7 +20,6 @@ _NOISE = 1e-12  # a flow below this share of the largest is the rounding of noth
 _GUARD = 1e-9  # binary noise below this share of a hundredth must not turn half a hundredth into nothing
 
 Array = NDArray[np.float64]
-Value = Array | float | bool | str
 Choices = tuple[tuple[str, str], ...]  # inputs that are words, with their values
 CodeLine = tuple[str, CodeType]
 
@@ -43,11 +42,8 @@ def _cells(table: Array, index: NDArray[np.intp]) -> Array:
     return np.take_along_axis(table, index, axis=1)
 
 
-def _lookup(table: Array, index: Array) -> Array:
-    return _cells(table, np.clip(np.floor(index).astype(np.intp), 0, table.shape[-1] - 1))
-
-
 def _interpolate(table: Array, position: Array) -> Array:
+    # the last pair of cells serves every position beyond it: its share is held at 1
     low = np.clip(np.floor(position), 0, table.shape[-1] - 2).astype(np.intp)
     share = np.clip(position - low, 0.0, 1.0)
     return _cells(table, low) * (1 - share) + _cells(table, low + 1) * share
@@ -62,12 +58,13 @@ def payment(rate: Array, periods: Array, present: Array, future: Array) -> Array
     88.848789
     """
     rate = np.asarray(rate, dtype=np.float64)
-    safe = np.where(rate == 0, 1.0, rate)
+    safe = np.where(rate == 0, 1.0, rate)  # both branches of `where` are computed: none may divide by zero
     discount = (1 + safe) ** -np.asarray(periods, dtype=np.float64)
     return np.where(rate == 0, (present - future) / periods, (present - future * discount) * safe / (1 - discount))
 
 
 def _balance(rate: Array, periods: Array, present: Array, paid: Array) -> Array:
+    # what `payment` leaves: PV·(1+i)^n − P·((1+i)^n − 1)/i, a spreadsheet's FV
     rate = np.asarray(rate, dtype=np.float64)
     safe = np.where(rate == 0, 1.0, rate)
     growth = (1 + safe) ** periods
@@ -76,6 +73,7 @@ def _balance(rate: Array, periods: Array, present: Array, paid: Array) -> Array:
 
 def _power(base: Any, exponent: Any) -> Any:
     """Raise a column over the cases to a row over the months, once for every distinct exponent."""
+    # growth by the year has as many exponents as there are years, a twelfth of the months
     if np.ndim(exponent) != 2 or np.ndim(base) != 2 or exponent.shape[0] != 1 or base.shape[1] != 1 or base.min() <= 0:
         return base**exponent
     distinct, index = np.unique(exponent[0], return_inverse=True)
@@ -87,10 +85,6 @@ def _total(line: Array) -> Array:
     return np.asarray(np.sum(line, axis=-1, keepdims=np.ndim(line) == 2))
 
 
-def _highest_so_far(line: Array) -> Array:
-    return np.maximum(np.maximum.accumulate(line, axis=-1), 0.0)
-
-
 def _before(line: Array) -> Array:
     shifted = np.roll(line, 1, axis=-1)
     shifted[..., 0] = 0.0
@@ -99,6 +93,7 @@ def _before(line: Array) -> Array:
 
 def _of_last(line: Array, months: Array) -> Array:
     """Sum over so many months up to each, as a covenant on the last twelve looks back."""
+    # the number of months is one for all cases; a running sum less the one of so many months before
     count = int(np.ravel(months)[0])
     sums = np.cumsum(line, axis=-1)
     earlier = np.zeros_like(sums)
@@ -108,13 +103,13 @@ def _of_last(line: Array, months: Array) -> Array:
 
 def _within(line: Array, period: Array) -> Array:
     """Sum over the months of each period; periods never return."""
-    periods = np.ravel(period)[-line.shape[-1] :]
+    periods = np.ravel(period)[-line.shape[-1] :]  # a line may begin later than they do
     starts = np.flatnonzero(np.diff(periods, prepend=periods[0] - 1))
     sums = np.add.reduceat(line, starts, axis=-1)
     return np.repeat(sums, np.diff(starts, append=periods.size), axis=-1)
 
 
-_SAME_RATE = 1e-15
+_SAME_RATE = 1e-15  # a step of the logarithm of 1 + rate beyond which a float holds no nearer root
 _FEW = 16  # rows of a product: of more, the library of linear algebra starts threads, which cost more than they save
 _RATES = np.linspace(np.log(0.85), np.log(21), 600)  # logarithms of 1 + rate between which signs are looked at
 
@@ -140,14 +135,16 @@ def internal_rates(lines: Array) -> Array:
     Solves Σ flow_m · (1+r)^−m = 0 for −15 % < r < 2000 % within the one interval in which the sign changes, by the
     regula falsi with the Illinois weight (Dowell & Jarratt 1971).
     """
-    size = np.abs(lines)
+    size = np.abs(lines)  # (cases, periods)
     flows = np.where(size > _NOISE * size.max(axis=1, keepdims=True), lines, 0.0)
+    # what the flows of each case are worth at each rate: (cases, rates)
     ratios, worths = _worths(flows.shape[1]), np.empty((len(flows), _RATES.size))
     for start in range(0, len(flows), _FEW):
         np.matmul(flows[start : start + _FEW], ratios, out=worths[start : start + _FEW])
     signs = np.sign(worths)
     changes = signs[:, 1:] * signs[:, :-1] <= 0
     rates = np.full(len(flows), np.nan)
+    # Flows whose sign changes more than once may have several rates, of which none is the return (Descartes' rule).
     single = np.flatnonzero(flows.any(axis=1) & (np.count_nonzero(changes, axis=1) == 1))
     if not single.size:
         return rates
@@ -157,9 +154,10 @@ def internal_rates(lines: Array) -> Array:
     for _ in range(60):
         with np.errstate(divide="ignore", invalid="ignore"):
             between = high - at_high * (high - low) / (at_high - at_low)
-        between = np.where(np.isfinite(between), between, (low + high) / 2)
+        between = np.where(np.isfinite(between), between, (low + high) / 2)  # both ends worth the same: halve
         worth = np.sum(flows * np.exp(-between[:, None] * periods), axis=1)
         crossed = worth * at_high <= 0
+        # an end that stays has its worth halved, so that the other end, too, comes nearer (Illinois)
         low, at_low = np.where(crossed, high, low), np.where(crossed, at_high, at_low * 0.5)
         moved = np.abs(between - high)
         high, at_high = between, worth
@@ -184,6 +182,8 @@ def _where(condition: Any, then: Any, otherwise: Any) -> Any:
     return np.where(condition, then, otherwise)
 
 
+# The whole world of a formula: without builtins its code can call nothing else. The texts come from this package's
+# tables, and `parse` lets in nothing but arithmetic and calls of these.
 _FUNCTIONS: dict[str, Any] = {
     "__builtins__": {},
     "where": _where,
@@ -195,7 +195,7 @@ _FUNCTIONS: dict[str, Any] = {
     "exp": np.exp,
     "expm1": np.expm1,
     "round_cents": round_cents,
-    "lookup": _lookup,
+    "lookup": lambda table, index: _cells(table, np.clip(np.floor(index).astype(np.intp), 0, table.shape[-1] - 1)),
     "interpolate": _interpolate,
     "payment": payment,
     "balance": _balance,
@@ -204,13 +204,13 @@ _FUNCTIONS: dict[str, Any] = {
     "overall": _total,
     "sum_product": lambda line, other: _total(line * other),
     "so_far": lambda line: np.cumsum(line, axis=-1),
-    "highest_so_far": _highest_so_far,
+    "highest_so_far": lambda line: np.maximum(np.maximum.accumulate(line, axis=-1), 0.0),
     "before": _before,
     "of_last": _of_last,
     "within": _within,
     "none": lambda: np.nan,
     "internal_rate": _internal_rate,
-    "rate_near": lambda line, guess: _internal_rate(line),
+    "rate_near": lambda line, guess: _internal_rate(line),  # a guess is what spreadsheets need
     "all_of": _fold(np.logical_and),
     "any_of": _fold(np.logical_or),
 }
@@ -254,10 +254,10 @@ _ASKS_MORE = re.compile(r"\*\*|\b(and|or)\b|==")  # what the transformer looks a
 @cache
 def _prepared(text: str, choices: Choices = ()) -> tuple[CodeType, frozenset[str]]:
     """Return a formula's code and the names that it reads, its words decided; the text is one of this package's own."""
-    _FUNCTIONS.update({name: kernel.compute for name, kernel in KERNELS.items()})
+    _FUNCTIONS.update({name: kernel.compute for name, kernel in KERNELS.items()})  # fields may have added some since
     tree: Any = text.strip()
     if _ASKS_MORE.search(text):
-        tree = _Prepare(choices).visit(ast.parse(tree, mode="eval"))
+        tree = _Prepare(choices).visit(ast.parse(tree, mode="eval"))  # any other text compiles as it stands
     code = compile(tree, f"<{text}>", "eval")
     return code, frozenset(code.co_names)
 
@@ -276,7 +276,7 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
 @cache
 def needed(lines: tuple[Line, ...], targets: tuple[str, ...], choices: Choices) -> tuple[CodeLine, ...]:
     """Return, in order, the code of the lines that the targets hang on once the words are decided."""
-    needed_names, code_lines = set(targets), []
+    needed_names, code_lines = set(targets), []  # from the last line to the first: a line stands after what it reads
     for line in reversed(lines):
         if line.name in needed_names:
             code, read = _prepared(line.text, choices)
@@ -357,19 +357,12 @@ def _dropped(lines: tuple[Line, ...], targets: tuple[str, ...]) -> tuple[tuple[s
     return tuple(reversed(drops))
 
 
-@cache
-def inputs_of(lines: tuple[Line, ...], targets: tuple[str, ...]) -> frozenset[str]:
-    """Return the names that the targets hang on and that no line works out."""
-    texts = {line.name: line.text for line in lines}
-    read = {name for done, _ in needed(lines, targets, ()) for name in _prepared(texts[done])[1]}
-    return frozenset(read - set(texts) - set(_FUNCTIONS))
-
-
 def evaluate_columns(
     lines: tuple[Line, ...], inputs: Columns, constants: Mapping[str, float], targets: tuple[str, ...]
 ) -> Columns:
     """Return the target columns of every case; what no target needs is not computed, what none needs later not kept."""
     values: dict[str, Any] = {**constants, **inputs}
+    # cases without a layout have NaN, and a division by their zeros is no news
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for name, code, last in _dropped(lines, targets):
             values[name] = eval(code, _FUNCTIONS, values)

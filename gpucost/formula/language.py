@@ -19,29 +19,9 @@ WHOLE_LINES = ("so_far", "highest_so_far", "before", "within", "of_last", "overa
 _FUNCTIONS = {name: int(count) if count else None for name, count, _ in beside(__file__, "functions")[1:]}
 
 _ALLOWED = (
-    ast.Expression,
-    ast.Name,
-    ast.Load,
-    ast.Constant,
-    ast.Call,
-    ast.BinOp,
-    ast.UnaryOp,
-    ast.USub,
-    ast.Compare,
-    ast.BoolOp,
-    ast.And,
-    ast.Or,
-    ast.Add,
-    ast.Sub,
-    ast.Mult,
-    ast.Div,
-    ast.Pow,
-    ast.Eq,
-    ast.NotEq,
-    ast.Lt,
-    ast.LtE,
-    ast.Gt,
-    ast.GtE,
+    *(ast.Expression, ast.Name, ast.Load, ast.Constant, ast.Call),
+    *(ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.USub),
+    *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.BoolOp, ast.And, ast.Or),
 )
 
 
@@ -94,22 +74,19 @@ def parse(text: str) -> ast.expr:
     """
     tree = ast.parse(text.strip().replace("\n", " "), mode="eval")
     for node in ast.walk(tree):
+        # a < b < c means something else in a spreadsheet
         if not isinstance(node, _ALLOWED) or (isinstance(node, ast.Compare) and len(node.ops) != 1):
             raise ValueError(f"formula {text!r}: {type(node).__name__} is not part of the language")
-        if isinstance(node, ast.Constant) and type(node.value) not in (int, float, str):
+        if isinstance(node, ast.Constant) and type(node.value) not in (int, float, str):  # True is an int by isinstance
             raise ValueError(f"formula {text!r}: {node.value!r} is neither a number nor a text")
         if isinstance(node, ast.Call):
-            _check_call(node, text)
+            name = node.func.id if isinstance(node.func, ast.Name) else ""
+            if not (name in _FUNCTIONS or name in KERNELS) or node.keywords:
+                raise ValueError(f"formula {text!r}: unknown function {name!r}")
+            arity = len(KERNELS[name].parameters) if name in KERNELS else _FUNCTIONS[name]
+            if len(node.args) != arity if arity is not None else len(node.args) < 2:
+                raise ValueError(f"formula {text!r}: {name} takes {arity or 'two or more'} arguments")
     return tree.body
-
-
-def _check_call(node: ast.Call, text: str) -> None:
-    name = node.func.id if isinstance(node.func, ast.Name) else ""
-    if not (name in _FUNCTIONS or name in KERNELS) or node.keywords:
-        raise ValueError(f"formula {text!r}: unknown function {name!r}")
-    arity = len(KERNELS[name].parameters) if name in KERNELS else _FUNCTIONS[name]
-    if len(node.args) != arity if arity is not None else len(node.args) < 2:
-        raise ValueError(f"formula {text!r}: {name} takes {arity or 'two or more'} arguments")
 
 
 @cache
@@ -152,12 +129,15 @@ def _expanded(line: Line) -> list[Line]:
     assert isinstance(tree, ast.Call)
     kernel = KERNELS[name]
     *helpers, result = kernel.rows
+    # Helper rows bear the name of the line before their own, without its unit: theirs is another one.
     stem = line.name.removesuffix("_hours").removesuffix("_ratio")
     new = {parameter: ast.unparse(argument) for parameter, argument in zip(kernel.parameters, tree.args, strict=True)}
     new |= {row.name: f"{stem}_{row.name}" for row in helpers}
     identifiers = re.compile(r"\b[A-Za-z_][A-Za-z_0-9]*\b")
 
-    def written(text: str) -> str:
+    def written(
+        text: str,
+    ) -> str:  # all names at once, so that an argument called like a parameter is not replaced again
         return identifiers.sub(lambda match: new.get(match[0], match[0]), text)
 
     rows = [row._replace(name=new[row.name], text=written(row.text), group=line.group) for row in helpers]

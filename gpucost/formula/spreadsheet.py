@@ -44,59 +44,55 @@ _WHOLE = (*WHOLE_LINES, "total", "sum_product", "internal_rate", "rate_near")  #
 def shortened(lines: Iterable[Line], resolve: Callable[[str], str], longest: int = LONGEST - 1) -> tuple[Line, ...]:
     """Return the lines with parts of those that are too long as lines before them; `resolve` writes no name too short.
 
-    >>> (part, whole) = shortened([Line("x", "max(a, b) * (c + max(a, b))")], str, 20)
+    >>> def cell(name): return f"{name[0].upper()}$12"
+    >>> (part, whole) = shortened([Line("x", "max(a, b) * (c + max(a, b))")], cell, 30)
     >>> part.text, whole.text
     ('max(a, b)', 'part_1_of_x * (c + part_1_of_x)')
     """
-    return tuple(row for line in lines for row in _parted(line, resolve, longest))
-
-
-def _parted(line: Line, resolve: Callable[[str], str], longest: int) -> Iterator[Line]:
-    tree, number = parse(line.text), 0
-    if len(_write(tree, resolve)) > longest:
-        tree = _looked_up(tree)
-    while (length := len(_write(tree, resolve))) > longest:
-        number += 1
-        name = f"part_{number}_of_{line.name}"
-        alike: dict[str, list[ast.expr]] = {}
-        for part in _parts(tree):
-            alike.setdefault(ast.dump(part), []).append(part)
-        shorter: list[tuple[int, int, ast.expr, ast.expr]] = []
-        for parts in alike.values():
-            if len(_write(_alone(parts[0]), resolve)) <= longest:
-                whole = _replaced(tree, frozenset(map(id, parts)), _read(parts[0], name))
+    rows: list[Line] = []
+    for line in lines:
+        tree, number = parse(line.text), 0
+        if len(_write(tree, resolve)) > longest:
+            # What lies between two cells of a table is written as both of them, each by its share of the way: parts of
+            # that are short.
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "interpolate":
+                    table, at = map(ast.unparse, node.args)
+                    share = f"({at} - floor({at}))"
+                    both = f"lookup({table}, {at}) * (1 - {share}) + lookup({table}, {at} + 1) * {share}"
+                    tree = _replaced(tree, frozenset({id(node)}), parse(both))
+        # Greedy: each time the part that leaves the shortest formula, wherever it stands in it, becomes a line.
+        while (length := len(_write(tree, resolve))) > longest:
+            number += 1
+            name = f"part_{number}_of_{line.name}"
+            alike: dict[str, list[ast.expr]] = {}
+            for part in _parts(tree):
+                alike.setdefault(ast.dump(part), []).append(part)
+            shorter: list[tuple[int, int, ast.expr, ast.expr]] = []  # the second figure decides between equal lengths
+            for parts in alike.values():
+                if len(_write(_alone(parts[0]), resolve)) > longest:
+                    continue
+                reading: ast.expr = ast.Name(name, ast.Load())
+                if isinstance(parts[0], _CONDITIONS):
+                    reading = ast.Compare(reading, [ast.Gt()], [ast.Constant(0)])
+                whole = _replaced(tree, frozenset(map(id, parts)), reading)
                 shorter.append((len(_write(whole, resolve)), len(shorter), whole, parts[0]))
-        left, _, tree, part = min(shorter)
-        assert left < length, f"{line.name} has no part that makes it shorter"
-        description = f"part {number} of: {line.description or line.name}"
-        yield Line(name, ast.unparse(_alone(part)), description, "", line.group, PART)
-    yield line._replace(text=ast.unparse(tree)) if number else line
+            left, _, tree, part = min(shorter)
+            assert left < length, f"{line.name} has no part that makes it shorter"
+            description = f"part {number} of: {line.description or line.name}"
+            rows.append(Line(name, ast.unparse(_alone(part)), description, "", line.group, PART))
+        rows.append(line._replace(text=ast.unparse(tree)) if number else line)
+    return tuple(rows)
 
 
-def _looked_up(tree: ast.expr) -> ast.expr:
-    """Write what lies between two cells of a table as both of them, each by its share of the way: parts are short."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "interpolate":
-            table, at = map(ast.unparse, node.args)
-            share = f"({at} - floor({at}))"
-            both = f"lookup({table}, {at}) * (1 - {share}) + lookup({table}, {at} + 1) * {share}"
-            tree = _replaced(tree, frozenset({id(node)}), parse(both))
-    return tree
+_CONDITIONS = (ast.Compare, ast.BoolOp)
 
 
 def _alone(part: ast.expr) -> ast.expr:
     """Return a part as a line has it: a condition is one or nothing."""
-    if not isinstance(part, (ast.Compare, ast.BoolOp)):
+    if not isinstance(part, _CONDITIONS):
         return part
     return ast.Call(ast.Name("where", ast.Load()), [part, ast.Constant(1), ast.Constant(0)], [])
-
-
-def _read(part: ast.expr, name: str) -> ast.expr:
-    """Return how the rest of a formula reads a part."""
-    node = ast.Name(name, ast.Load())
-    if not isinstance(part, (ast.Compare, ast.BoolOp)):
-        return node
-    return ast.Compare(node, [ast.Gt()], [ast.Constant(0)])
 
 
 def _replaced(node: ast.expr, places: frozenset[int], name: ast.expr) -> ast.expr:
@@ -106,11 +102,11 @@ def _replaced(node: ast.expr, places: frozenset[int], name: ast.expr) -> ast.exp
     changes: dict[str, Any] = {}
     for field, value in ast.iter_fields(node):
         if isinstance(value, ast.expr):
-            if (one := _replaced(value, places, name)) is not value:
-                changes[field] = one
+            if (new := _replaced(value, places, name)) is not value:
+                changes[field] = new
         elif isinstance(value, list) and value and isinstance(value[0], ast.expr):
             many = [_replaced(child, places, name) for child in value]
-            if any(one is not child for one, child in zip(many, value, strict=True)):
+            if any(new is not child for new, child in zip(many, value, strict=True)):
                 changes[field] = many
     return type(node)(**{**dict(ast.iter_fields(node)), **changes}) if changes else node
 
@@ -123,16 +119,13 @@ def _parts(node: ast.expr, guarded: bool = False) -> Iterator[ast.expr]:
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.expr):
             continue
-        if not (isinstance(child, (ast.Name, ast.Constant)) or _is_word(child) or (guarded and _may_fail(child))):
+        # a choice between words is no number, which a line must be
+        of_words = isinstance(child, ast.Call) and any(
+            isinstance(part, ast.Constant) and isinstance(part.value, str) for part in child.args
+        )
+        if not (isinstance(child, (ast.Name, ast.Constant)) or of_words or (guarded and _may_fail(child))):
             yield child
         yield from _parts(child, guarded or called == "where")
-
-
-def _is_word(node: ast.expr) -> bool:
-    """Tell whether a choice is between words."""
-    return isinstance(node, ast.Call) and any(
-        isinstance(part, ast.Constant) and isinstance(part.value, str) for part in node.args
-    )
 
 
 def _may_fail(node: ast.AST) -> bool:
@@ -147,6 +140,29 @@ def _may_fail(node: ast.AST) -> bool:
         if not known:
             return True
     return any(_may_fail(child) for child in ast.iter_child_nodes(node))
+
+
+# the rate that a guess leads to, or another one where that ends nowhere, or at a root below −100 %, which is no rate
+_RATE_NEAR = (
+    "IFERROR(EXP(LN(1+IRR({0},{1})))-1,"  # no logarithm: an error
+    "IFERROR(IRR({0},0.01),IFERROR(IRR({0},-0.05),IRR({0},-0.1))))"
+)
+_TEMPLATES = {
+    "where": "IF({0},{1},{2})",
+    "floor": "INT({0})",
+    "ceil": "ROUNDUP({0},0)",
+    "log": "LN({0})",
+    "exp": "EXP({0})",
+    "expm1": "(2*EXP(({0})/2)*SINH(({0})/2))",  # no program has EXPM1; this, too, is exact near zero
+    "round_cents": "ROUND({0},2)",
+    "payment": "PMT({0},{1},-({2}),{3})",  # money received is positive there, and so is the payment here
+    "total": "SUM({0})",
+    "sum_product": "SUMPRODUCT({0},{1})",
+    "internal_rate": "IRR({0},0.01)",
+    "rate_near": _RATE_NEAR,
+    "none": "NA()",
+    "balance": "-FV({0},{1},-({3}),{2})",
+}
 
 
 def _write(node: ast.expr, resolve: Callable[[str], str]) -> str:
@@ -165,55 +181,30 @@ def _write(node: ast.expr, resolve: Callable[[str], str]) -> str:
         return f"{word}({','.join(_write(value, resolve) for value in node.values)})"
     assert isinstance(node, ast.Call)
     assert isinstance(node.func, ast.Name)
-    if node.func.id in WHOLE_LINES:
-        return _write_months(node.func.id, [ast.unparse(argument) for argument in node.args], resolve)
-    return _write_call(node.func.id, [_write(argument, resolve) for argument in node.args])
-
-
-def _write_months(name: str, lines: list[str], resolve: Callable[[str], str]) -> str:
-    line = resolve(lines[0] + ALL_MONTHS)
-    if name == "overall":
-        return f"SUM({line})"
-    month, months = resolve("m"), resolve("m" + ALL_MONTHS)
-    if name == "within":
-        return f"SUMIF({resolve(lines[1] + ALL_MONTHS)},{resolve(lines[1])},{line})"
-    if name == "of_last":
-        return f'(SUMIF({months},"<="&{month},{line})-SUMIF({months},"<="&({month}-{resolve(lines[1])}),{line}))'
-    if name == "highest_so_far":
-        return f"SUMPRODUCT(MAX(({months}<={month})*{line}))"
-    return f"SUMIF({months},{month}-1,{line})" if name == "before" else f'SUMIF({months},"<="&{month},{line})'
-
-
-# the rate that a guess leads to, or another one where that ends nowhere, or at a root below −100 %, which is no rate
-_RATE_NEAR = (
-    "IFERROR(EXP(LN(1+IRR({0},{1})))-1,"  # no logarithm: an error
-    "IFERROR(IRR({0},0.01),IFERROR(IRR({0},-0.05),IRR({0},-0.1))))"
-)
-
-
-def _write_call(name: str, a: list[str]) -> str:
+    name = node.func.id
+    if name in WHOLE_LINES:
+        # What looks over the months of a line names its whole row, and by SUMIF the months of it that count.
+        arguments = [ast.unparse(argument) for argument in node.args]
+        line = resolve(arguments[0] + ALL_MONTHS)
+        if name == "overall":
+            return f"SUM({line})"
+        month, months = resolve("m"), resolve("m" + ALL_MONTHS)
+        if name == "within":
+            return f"SUMIF({resolve(arguments[1] + ALL_MONTHS)},{resolve(arguments[1])},{line})"
+        if name == "of_last":
+            return (
+                f'(SUMIF({months},"<="&{month},{line})-SUMIF({months},"<="&({month}-{resolve(arguments[1])}),{line}))'
+            )
+        if name == "highest_so_far":
+            return f"SUMPRODUCT(MAX(({months}<={month})*{line}))"  # SUMPRODUCT: an array without its keys pressed
+        return f"SUMIF({months},{month}-1,{line})" if name == "before" else f'SUMIF({months},"<="&{month},{line})'
+    a = [_write(argument, resolve) for argument in node.args]
     if name in ("min", "max"):
         return f"{name.upper()}({','.join(a)})"
-    if name == "lookup":
+    if name == "lookup":  # held at the ends of the table; INDEX counts from 1
         return f"INDEX({a[0]},MIN(MAX(INT({a[1]}),0),ROWS({a[0]})-1)+1)"
     if name == "interpolate":
         low = f"MIN(MAX(INT({a[1]}),0),ROWS({a[0]})-2)"
         share = f"MIN(MAX({a[1]}-{low},0),1)"
         return f"(INDEX({a[0]},{low}+1)*(1-{share})+INDEX({a[0]},{low}+2)*{share})"
-    templates = {
-        "where": "IF({0},{1},{2})",
-        "floor": "INT({0})",
-        "ceil": "ROUNDUP({0},0)",
-        "log": "LN({0})",
-        "exp": "EXP({0})",
-        "expm1": "(2*EXP(({0})/2)*SINH(({0})/2))",
-        "round_cents": "ROUND({0},2)",
-        "payment": "PMT({0},{1},-({2}),{3})",
-        "total": "SUM({0})",
-        "sum_product": "SUMPRODUCT({0},{1})",
-        "internal_rate": "IRR({0},0.01)",
-        "rate_near": _RATE_NEAR,
-        "none": "NA()",
-        "balance": "-FV({0},{1},-({3}),{2})",
-    }
-    return templates[name].format(*a)
+    return _TEMPLATES[name].format(*a)

@@ -316,7 +316,7 @@ def table(
 def _rounded(value: float) -> float:
     """Return a value at six significant digits: more would be noise of the fit.
 
-    >>> rounded(0.123456789)
+    >>> _rounded(0.123456789)
     0.123457
     """
     return float(f"{value:.6g}")

@@ -51,7 +51,7 @@ def variation_by(mean: float, p95: float) -> float:
     p95 ÷ mean = e^(1.645·σ − σ²/2), of whose two solutions the narrower is taken.
 
     >>> round(variation_by(250, 700), 2)
-    1.06
+    1.01
     """
     room = _P95**2 - 2 * np.log(p95 / mean)
     if p95 < mean or room < 0:

@@ -110,7 +110,7 @@ _CEILING = 0.97  # no kernel reaches more of a bandwidth or a peak
 def _below_ceiling(fraction: Floats) -> Floats:
     """Return a fraction that bends smoothly under _CEILING: f ÷ (1 + (f/c)^6)^(1/6).
 
-    >>> below_ceiling(np.array([0.5, 2.0])).round(3)
+    >>> _below_ceiling(np.array([0.5, 2.0])).round(3)
     array([0.498, 0.968])
     """
     return fraction / (1 + (fraction / _CEILING) ** 6) ** (1 / 6)

@@ -60,7 +60,7 @@ _PROMPT_CHUNK_TOKENS = 512.0  # tokens of a prompt that follow each other throug
 def _smooth_max(first: Floats, second: Floats, bend: float = _BEND) -> Floats:
     """Return (a^p + b^p)^(1/p): the larger of two times where they differ, a little more where they meet.
 
-    >>> smooth_max(np.array([1.0]), np.array([0.0]))
+    >>> _smooth_max(np.array([1.0]), np.array([0.0]))
     array([1.])
     """
     largest = np.maximum(np.maximum(first, second), 1e-30)

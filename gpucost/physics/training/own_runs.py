@@ -205,7 +205,7 @@ def closeness(runs: OwnRuns, features: Floats) -> Floats:
 def write(features: Floats) -> str:
     """Write one run's configuration as the text that `_read` takes.
 
-    >>> read([write(np.arange(15.0)), "gpus 2"])[:, [1, 13, 14]].tolist()
+    >>> _read([write(np.arange(15.0)), "gpus 2"])[:, [1, 13, 14]].tolist()
     [[1.0, 13.0, 14.0], [2.0, 0.0, 0.0]]
     """
     pairs = enumerate(zip(_COLUMNS, features, strict=False))
