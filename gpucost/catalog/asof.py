@@ -29,26 +29,23 @@ from gpucost.schemas import TABLES
 # speaks only where nothing else does, and says why in the column `ended`: shown, never ranked.
 
 FOREVER = date(9999, 12, 31)  # "everything that is known"
-BOOKS = ("shipped", "refreshed", "user")  # the user's own wins; of the list prices the newest observation
-DAY_BITS = 65536  # days since 1970 up to 2149
+_DAY_BITS = 65536  # days since 1970 up to 2149
 
-_DAYS = "greatest(0, least(65535, {date} - DATE '1970-01-01'))"
-PRICE_ON = "coalesce(valid_from, observed_on)"
+_DAYS = "greatest(0, least(65535, {date} - DATE '1970-01-01'))"  # within the bits of a day, whatever a row states
+_PRICE_ON = "coalesce(valid_from, observed_on)"
 _LISTED_ON = (
     "least(seen_until, CAST(on_day AS DATE), CAST(known_day AS DATE))"  # a change point: as long as it is listed
 )
 _SEEN_ON = f"CASE WHEN seen_until IS NULL THEN {{0}} ELSE {_LISTED_ON} END"
 
 # The order of preference, packed into one integer: its maximum per offer is an aggregate that needs no sort, so that
-# a book of ten million rows is answered in little memory. Prices of the user's own differ in its lower part alone.
-_LATEST = f"""{_DAYS.format(date="observed_on")}) * {DAY_BITS}
-    + {_DAYS.format(date="recorded_on")}) * {DAY_BITS}
-    + {_DAYS.format(date=PRICE_ON)}) * 4
-    + list_position(['low', 'medium', 'high'], confidence)"""
-USERS_PREFERENCE = f"((({_LATEST}"
+# a book of ten million rows is answered in little memory.
 _RANK = f"""
-    ((((CASE WHEN ended IS NULL OR gone THEN 3 ELSE 0 END + CASE book WHEN 'user' THEN 2 ELSE 1 END) * {DAY_BITS}
-    + {_LATEST}"""
+    ((((CASE WHEN ended IS NULL OR gone THEN 3 ELSE 0 END + CASE book WHEN 'user' THEN 2 ELSE 1 END) * {_DAY_BITS}
+    + {_DAYS.format(date="observed_on")}) * {_DAY_BITS}
+    + {_DAYS.format(date="recorded_on")}) * {_DAY_BITS}
+    + {_DAYS.format(date=_PRICE_ON)}) * 4
+    + list_position(['low', 'medium', 'high'], confidence)"""
 
 _LISTED_COLUMNS = """, 'shipped' AS book, 'list' AS price_kind, CAST(NULL AS DATE) AS valid_until"""
 _LISTED = f"SELECT *{_LISTED_COLUMNS}, CAST(NULL AS DATE) AS seen_until, false AS gone FROM offers"
@@ -76,8 +73,8 @@ _ENDED = f"""
           AND coalesce(e.region = k.region, e.region IS NULL) AND coalesce(e.option = k.option, e.option IS NULL)
           AND coalesce(e.usd_per_hour = k.usd_per_hour, e.usd_per_hour IS NULL)
           AND e.ended_on <= least(CAST(on_day AS DATE), CAST(known_day AS DATE))
-          AND ((observed_on < e.ended_on AND {PRICE_ON} < e.ended_on)
-            OR (e.reason = 'wrong' AND observed_on <= e.ended_on AND {PRICE_ON} <= e.ended_on))
+          AND ((observed_on < e.ended_on AND {_PRICE_ON} < e.ended_on)
+            OR (e.reason = 'wrong' AND observed_on <= e.ended_on AND {_PRICE_ON} <= e.ended_on))
     ), CASE WHEN CAST(on_day AS DATE) - observed_on > CASE WHEN tier IN {MARKETS} THEN {MARKET_EXPIRY_DAYS}
         ELSE CASE option {_EXPIRES} END END THEN '{EXPIRED}' END) END"""
 
@@ -89,12 +86,12 @@ WITH seen AS NOT MATERIALIZED (
     SELECT * REPLACE ({_SEEN_ON.format("observed_on")} AS observed_on, {_SEEN_ON.format("recorded_on")} AS recorded_on)
     FROM book_offers
     WHERE offer_kind = 'offer' AND observed_on IS NOT NULL
-      AND {PRICE_ON} <= CAST(on_day AS DATE) AND recorded_on <= CAST(known_day AS DATE)
+      AND {_PRICE_ON} <= CAST(on_day AS DATE) AND recorded_on <= CAST(known_day AS DATE)
       AND coalesce(valid_until >= CAST(on_day AS DATE), true)
-), told AS NOT MATERIALIZED (
+), aged AS NOT MATERIALIZED (
     SELECT *, {_ENDED} AS ended FROM seen AS k
 ), known AS NOT MATERIALIZED (
-    SELECT *, {_RANK} AS preference FROM told
+    SELECT *, {_RANK} AS preference FROM aged
 ), latest AS (
     SELECT offer_id, max(preference) AS preference FROM known GROUP BY offer_id
 ), winners AS (
@@ -110,7 +107,7 @@ WITH seen AS NOT MATERIALIZED (
     SELECT * EXCLUDE (preference, place, seen_until, gone, seen_on) REPLACE (
         CASE WHEN region IS NULL AND tier IS NULL AND book <> 'user' AND observed_on < seen_on
             THEN coalesce(ended, 'replaced') ELSE ended END AS ended),
-        {PRICE_ON} AS price_on,
+        {_PRICE_ON} AS price_on,
         greatest(0, CAST(on_day AS DATE) - observed_on) AS age_days,
         contains(gpu, '|') AS gpu_ambiguous
     FROM winners LEFT JOIN placed USING ({_PRODUCT}) WHERE place = 1 AND NOT coalesce(gone, false)
@@ -168,14 +165,14 @@ def ranks_sql(prices: str, unsold: Iterable[str]) -> str:
     A price is stale as `gpucost.options.age_limit_days` says: its offer ranks behind all others. `unsold` are the
     offers of machines that no list has in their region.
     """
-    told = " ".join(f"WHEN {quoted(ended)} THEN {quoted(reason)}" for ended, reason in ENDED_BECAUSE.items())
+    reasons = " ".join(f"WHEN {quoted(ended)} THEN {quoted(reason)}" for ended, reason in ENDED_BECAUSE.items())
     ids = ", ".join(map(quoted, unsold)) or "NULL"
     limits = " ".join(f"WHEN {quoted(option)} THEN {rule.age_limit_days}" for option, rule in OPTIONS.items())
     hosts = f"(tier IN {MARKETS} OR provider IN (SELECT p.provider FROM providers AS p WHERE p.kind IN {MARKETS}))"
     most = f"least(CASE option {limits} END, CASE WHEN {hosts} THEN {MARKET_LIMIT_DAYS} ELSE 1000000 END)"
     stale = f"price_kind <> 'contracted' AND age_days > {most}"
     return f"""SELECT *, not_ranked_because IS NULL AS ranks, {stale} AS stale FROM (
-        SELECT * EXCLUDE (reason), CASE reason {told} ELSE CASE WHEN conflict THEN {quoted(CONFLICT)}
+        SELECT * EXCLUDE (reason), CASE reason {reasons} ELSE CASE WHEN conflict THEN {quoted(CONFLICT)}
             WHEN gpu_ambiguous THEN {quoted(AMBIGUOUS)} END END AS not_ranked_because
         FROM (SELECT *, coalesce(ended, CASE WHEN offer_id IN ({ids}) THEN {quoted(UNSOLD)} END) AS reason
             FROM {prices}))"""
@@ -186,12 +183,13 @@ def prices_macro(booked: bool, usual_known_day: date | None = None, discounted: 
 
     With a usual day of knowledge it is `prices_on(on_day)`, too.
     """
-    made = "CREATE OR REPLACE MACRO prices_on"
+    head = "CREATE OR REPLACE MACRO prices_on"
+    # the shipped facts alone need no joins with a book
     body = _WINNERS + (_DISCOUNTED if discounted else _BOOKED if booked else _PLAIN)
     if usual_known_day is None:
-        return f"{made}(on_day, known_day) AS TABLE {body}"
+        return f"{head}(on_day, known_day) AS TABLE {body}"
     known = body.replace("known_day", f"DATE '{usual_known_day}'")
-    return f"{made} (on_day, known_day) AS TABLE ({body}), (on_day) AS TABLE ({known})"
+    return f"{head} (on_day, known_day) AS TABLE ({body}), (on_day) AS TABLE ({known})"
 
 
 # --- The dense history: change points become prices that hold until the next one of their source.
@@ -290,6 +288,7 @@ def current_rows(store: Store, newest: date) -> list[dict[str, Any]]:
     """Return rows of the table `offers` for prices that a source of the history listed lately, seen from a day."""
     load_history(store)
     store.ensure("cloud_regions")
+    # what is older would have expired under any option, and only lengthen the table that every start reads
     since = newest - timedelta(days=min(rule.expires_days for rule in OPTIONS.values()))
     rows = store.fetch(_CURRENT, {"since": since})
     names = TABLES["offers"].names

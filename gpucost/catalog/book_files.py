@@ -77,8 +77,8 @@ def day(value: Any) -> date:
 
 def is_large(file: Path) -> bool:
     """Tell whether a CSV file is one of prices that is too large to be read row by row."""
-    named = file.parent.name == "offers" or file.stem.lower() in ("offers", "offer")
-    return file.suffix.lower() == ".csv" and named and file.is_file() and file.stat().st_size > LARGE_BYTES
+    of_prices = file.parent.name == "offers" or file.stem.lower() in ("offers", "offer")
+    return file.suffix.lower() == ".csv" and of_prices and file.is_file() and file.stat().st_size > LARGE_BYTES
 
 
 def _files(book: Path) -> list[Path]:
@@ -86,6 +86,7 @@ def _files(book: Path) -> list[Path]:
     if book.is_file():
         return [book]
     paths = [*book.glob("*"), *book.glob("offers/*")]
+    # Excel keeps a file that begins with ~$ beside each workbook that is open
     return sorted(path for path in paths if path.suffix.lower() in _KINDS and not path.name.startswith(("~$", ".")))
 
 
@@ -153,7 +154,7 @@ def _workbook(file: Path) -> Iterator[Draft]:
     sheets = read_sheets(file)
     for sheet in sheets:
         table = table_named(sheet.title)
-        if table is None and len(sheets) == 1:
+        if table is None and len(sheets) == 1:  # a workbook of one sheet is that table, whatever Excel calls the sheet
             table = "offers" if file.parent.name == "offers" else table_named(file.stem) or "offers"
         if table is None:
             sheet_names = f"{', '.join(_NAMES)}; a sheet of your own begins with x_"
@@ -165,7 +166,7 @@ def _workbook(file: Path) -> Iterator[Draft]:
 def _toml(file: Path) -> Iterator[Draft]:
     for name, content in read_toml(file).items():
         table = table_named(name)
-        if table == RATES and isinstance(content, Mapping):
+        if table == RATES and isinstance(content, Mapping):  # the one part that is a table: EUR = 1.08
             content = [{"currency": currency, "usd_per_unit": rate} for currency, rate in content.items()]
         if table is None or not isinstance(content, list):
             parts = ", ".join(f"[[{part.removesuffix('s')}]]" for part in _NAMES[:-1]) + ", [exchange_rates]"

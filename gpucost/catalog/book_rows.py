@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
 
 from msgspec.structs import asdict
 
@@ -72,9 +71,30 @@ class Completion:
         """Complete a row and judge it; the first fault is an error that names file, row and column."""
         from gpucost.schemas.validation import check_row
 
-        values = self._like(draft)
-        if draft.table == "llms" and "config" in values:
-            values = {**_from_config(values.pop("config"), draft), **values}
+        values = dict(draft.values)
+        if (
+            name := values.pop("like", None)
+        ) is not None:  # start from the row that it names, one's own or a shipped one
+            ids = self._index(draft.table).matches(str(name)) if draft.table in KINDS else []
+            base = self._row_of(draft.table, ids[0] if len(ids) == 1 else str(name))
+            if base is None:
+                raise draft.error(f"like = {name!r} names no row of {draft.table}", "like")
+            # whatever a source says of the shipped row, it says nothing of this one
+            inherited = {name: value for name, value in base.items() if value is not None and name not in _PROVENANCE}
+            values = {**inherited, "source_id": OWN_SOURCE, **values}
+        if (
+            draft.table == "llms" and "config" in values
+        ):  # a config.json beside the book gives what the row does not say
+            from gpucost.architectures.config import load
+            from gpucost.architectures.reader import read_config
+
+            path = gate.expanded(str(values.pop("config")))
+            path = path if path.is_absolute() else draft.file.parent / path
+            path = path / "config.json" if path.is_dir() else path
+            architecture = asdict(read_config(path))
+            columns = set(TABLES["llms"].names) - {"notes"}
+            of_file = {name: value for name, value in architecture.items() if name in columns and value != ""}
+            values = {**of_file, "config": json.dumps(load(path)), **values}
         values = {**_DEFAULTS.get(draft.table, {}), **values}
         try:
             complete = _COMPLETE.get(draft.table)
@@ -82,21 +102,9 @@ class Completion:
         except UsageError as error:
             raise error if isinstance(error, DataError) and error.file else draft.error(str(error)) from None
         row, faults = check_row(TABLES[draft.table], values, draft.place, draft.row)
-        if faults:
+        if faults:  # what the user wrote comes before what follows from it
             raise next((fault for fault in faults if fault.column in draft.values), faults[0]).error()
         return row
-
-    def _like(self, draft: Draft) -> Row:
-        """Start from the row that `like` names, the user's own or a shipped one."""
-        values = dict(draft.values)
-        model = values.pop("like", None)
-        if model is None:
-            return values
-        base = self._row_of(draft.table, self._canonical(draft.table, str(model)))
-        if base is None:
-            raise draft.error(f"like = {model!r} names no row of {draft.table}", "like")
-        inherited = {name: value for name, value in base.items() if value is not None and name not in _PROVENANCE}
-        return {**inherited, "source_id": OWN_SOURCE, **values}
 
     def has(self, table: str, name: str) -> bool:
         """Tell whether the book itself has a row of that key."""
@@ -114,11 +122,6 @@ class Completion:
     def _row_of(self, table: str, id_: str) -> Row | None:
         """Return the row of an id, the book's own first."""
         return self._owned(table).get(id_) or next(iter(self.shipped.rows_of(table, id_)), None)
-
-    def _canonical(self, table: str, name: str) -> str:
-        """Return the id that a name means in a shipped table; any other name is returned as it is."""
-        ids = self._index(table).matches(name) if table in KINDS else []
-        return ids[0] if len(ids) == 1 else name
 
     def _index(self, table: str) -> NameIndex:
         if table not in self._indices:
@@ -160,6 +163,7 @@ class Completion:
 
     def chip(self, values: Row) -> Row:
         """Complete an accelerator: its name, its year and either size of its memory."""
+        # either size stands for the other where only one is stated
         for name, twin in (("memory_gib", "memory_marketed_gb"), ("memory_marketed_gb", "memory_gib")):
             if twin in values:
                 values.setdefault(name, values[twin])
@@ -208,16 +212,3 @@ _COMPLETE: dict[str, Callable[[Completion, Row], Row]] = {
     "price_sources": Completion.source,
     "capacity": Completion.capacity,
 }
-
-
-def _from_config(config: Any, draft: Draft) -> Row:
-    from gpucost.architectures.config import load
-    from gpucost.architectures.reader import read_config
-
-    path = gate.expanded(str(config))
-    path = path if path.is_absolute() else draft.file.parent / path
-    path = path / "config.json" if path.is_dir() else path
-    architecture = asdict(read_config(path))
-    columns = set(TABLES["llms"].names) - {"notes"}
-    row = {name: value for name, value in architecture.items() if name in columns and value != ""}
-    return {**row, "config": json.dumps(load(path))}

@@ -12,22 +12,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from gpucost import gate
+from gpucost.catalog import book_files as files_of_books
 from gpucost.catalog import discounts
 from gpucost.catalog.asof import offers_view
-from gpucost.catalog.book_files import (
-    CREDITS,
-    DISCOUNTS,
-    RATES,
-    Draft,
-    Row,
-    book_files,
-    drafts_of,
-    large_files,
-    parquet_files,
-)
+from gpucost.catalog.book_files import Row, large_files, parquet_files
 from gpucost.catalog.book_rows import Completion
 from gpucost.catalog.discounts import credit, discount
-from gpucost.catalog.loader import Store, engine, file_name, quoted, refuse_long, said_first
+from gpucost.catalog.loader import Store, engine, file_name, first_line, quoted, refuse_long
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
 from gpucost.gate import read_parts, shown
@@ -74,10 +65,32 @@ class PriceBook(Struct):
 
 def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] | None = None) -> PriceBook:
     """Read and judge every file of a book, or the given ones."""
-    files = book_files(folder) if files is None else files
-    book = PriceBook(layer, folder, _digest([*files, *large_files(folder), *parquet_files(folder)]))
-    drafts = [draft for file in files for draft in drafts_of(file)]
-    book.exchange_rates = _rates([draft for draft in drafts if draft.table == RATES])
+    files = files_of_books.book_files(folder) if files is None else files
+    digest = blake2b(digest_size=16)
+    for file in (*files, *large_files(folder), *parquet_files(folder)):
+        digest.update(fsencode(file.name) + b"\0")
+        for part in read_parts(file, "limit_book_file_bytes"):
+            digest.update(part)
+    book = PriceBook(layer, folder, digest.hexdigest())
+    drafts = [draft for file in files for draft in files_of_books.drafts_of(file)]
+
+    # the USD per unit of each currency; one has one rate, and a USD is a USD
+    book.exchange_rates = rates = {"USD": 1.0}
+    for draft in drafts:
+        if draft.table != files_of_books.RATES:
+            continue
+        currency = str(draft.values.get("currency", "")).strip().upper()
+        if not currency:
+            raise draft.error("an exchange rate needs a currency, such as EUR", "currency")
+        rate = draft.number("usd_per_unit", f"usd_per_unit of {shown(currency)} must be a number")
+        if not 0 < rate < float("inf"):
+            reason = f"the exchange rate of {shown(currency)} must be above 0, found"
+            raise draft.error(f"{reason} {shown(draft.values['usd_per_unit'])}", "usd_per_unit")
+        if rates.setdefault(currency, rate) != rate:
+            reason = f"{shown(currency)} would be both {rates[currency]:g} and {rate:g} USD; give it one rate"
+            raise draft.error(reason, "usd_per_unit")
+
+    # hardware and models, which prices name, then the prices, which discounts cover
     completion = Completion(shipped, book.rows, book.exchange_rates)
     for table in (*_ORDER, *(name for name in TABLES if name not in (*_ORDER, "offers"))):
         for draft in drafts:
@@ -90,55 +103,18 @@ def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] 
         book.price_places = [(draft.place, draft.row) for draft in offers]
         book.prices = prices_of_rows(shipped.store, layer, offers, completion)
         completion.prices = book.prices.numbered
+        # a price whose network is not that of its machine would buy another machine
         if any(draft.values.get("interconnect") for draft in offers):
-            _refuse_contradictions(shipped, book)
-    book.discounts = [discount(draft, completion) for draft in drafts if draft.table == DISCOUNTS]
-    book.credits = [credit(draft, completion) for draft in drafts if draft.table == CREDITS]
-    _refuse_duplicates(book)
-    return book
+            from gpucost.catalog.price_checks import contradicted
 
+            shipped.store.ensure("systems")
+            systems = {str(row["id"]): row for row in (*shipped.store.rows("systems"), *book.rows.get("systems", ()))}
+            for finding in contradicted(shipped.store, book.prices.numbered, systems):
+                place, number = book.price_places[finding.row - 1]
+                raise DataError(finding.reason, file=place, row=number, column="interconnect")
+    book.discounts = [discount(draft, completion) for draft in drafts if draft.table == files_of_books.DISCOUNTS]
+    book.credits = [credit(draft, completion) for draft in drafts if draft.table == files_of_books.CREDITS]
 
-def _refuse_contradictions(shipped: Shipped, book: PriceBook) -> None:
-    """Refuse a price whose network is not that of its machine: it would buy another machine."""
-    from gpucost.catalog.price_checks import contradicted
-
-    shipped.store.ensure("systems")
-    known = [*shipped.store.rows("systems"), *book.rows.get("systems", ())]
-    systems = {str(row["id"]): row for row in known}
-    assert book.prices is not None
-    for finding in contradicted(shipped.store, book.prices.numbered, systems):
-        file, number = book.price_places[finding.row - 1]
-        raise DataError(finding.reason, file=file, row=number, column="interconnect")
-
-
-def _digest(files: Sequence[Path]) -> str:
-    """Return the hash over the names and contents of files."""
-    digest = blake2b(digest_size=16)
-    for file in files:
-        digest.update(fsencode(file.name) + b"\0")
-        for part in read_parts(file, "limit_book_file_bytes"):
-            digest.update(part)
-    return digest.hexdigest()
-
-
-def _rates(drafts: Sequence[Draft]) -> dict[str, float]:
-    """Return the USD per unit of each currency; one has one rate, and a USD is a USD."""
-    rates = {"USD": 1.0}
-    for draft in drafts:
-        currency = str(draft.values.get("currency", "")).strip().upper()
-        if not currency:
-            raise draft.error("an exchange rate needs a currency, such as EUR", "currency")
-        rate = draft.number("usd_per_unit", f"usd_per_unit of {shown(currency)} must be a number")
-        if not 0 < rate < float("inf"):
-            reason = f"the exchange rate of {shown(currency)} must be above 0, found"
-            raise draft.error(f"{reason} {shown(draft.values['usd_per_unit'])}", "usd_per_unit")
-        if rates.setdefault(currency, rate) != rate:
-            reason = f"{shown(currency)} would be both {rates[currency]:g} and {rate:g} USD; give it one rate"
-            raise draft.error(reason, "usd_per_unit")
-    return rates
-
-
-def _refuse_duplicates(book: PriceBook) -> None:
     for name, rows in book.rows.items():
         key, keys = TABLES[name].key, set()
         for row in rows:
@@ -147,6 +123,7 @@ def _refuse_duplicates(book: PriceBook) -> None:
                 reason = f"two rows of {name} have the same {', '.join(key)}: {row[key[0]]}"
                 raise DataError(reason, file=str(book.folder))
             keys.add(values)
+    return book
 
 
 # --- Laying books over the shipped tables: shipped < refreshed < the user's own; the nearest speaks and says so.
@@ -154,11 +131,19 @@ def _refuse_duplicates(book: PriceBook) -> None:
 
 def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[PriceBook]:
     """Read each layer's folder or file, put its rows over the shipped tables, and return the books."""
-    books = []
+    books, store = [], shipped.store
     for layer, folder in folders.items():
         book = read_book(shipped, layer, folder)
         for name, rows in book.rows.items():
-            _replace_rows(shipped.store, name, rows)
+            store.ensure(name)
+            store.laid_over = True  # nothing that follows from these tables is kept between starts any more
+            rows_of_book, columns = f"own_{name}", TABLES[name].columns
+            types = {column.name: DUCKDB_TYPES[column.kind] for column in columns}
+            store.load(rows_of_book, types, [[row.get(column.name) for row in rows] for column in columns])
+            same = " AND ".join(f'o."{column}" IS NOT DISTINCT FROM t."{column}"' for column in TABLES[name].key)
+            store.execute(f'DELETE FROM "{name}" AS t WHERE EXISTS (SELECT 1 FROM "{rows_of_book}" AS o WHERE {same})')
+            store.execute(f'INSERT INTO "{name}" SELECT * FROM "{rows_of_book}"')
+            store.execute(f'DROP TABLE "{rows_of_book}"')
         books.append(book)
     return books
 
@@ -174,30 +159,16 @@ def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[st
             from gpucost.catalog.price_files import prices_of_csv, prices_of_parquet
 
             completion = Completion(shipped, book.rows, book.exchange_rates)
-            found = [prices_of_parquet(store, book.layer, file, completion) for file in packed]
-            found += [prices_of_csv(store, book.layer, file, completion) for file in written]
-            parts += [prices.layer for prices in found]
+            parts += [prices_of_parquet(store, book.layer, file, completion).layer for file in packed]
+            parts += [prices_of_csv(store, book.layer, file, completion).layer for file in written]
             store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
     store.execute(offers_view(parts))
     discounts.make_table(store, [row for book in books for row in book.discounts])
 
 
-def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:
-    store.ensure(name)
-    store.laid_over = True
-    rows_of_book, key = f"own_{name}", TABLES[name].key
-    columns = TABLES[name].columns
-    types = {column.name: DUCKDB_TYPES[column.kind] for column in columns}
-    store.load(rows_of_book, types, [[row.get(column.name) for row in rows] for column in columns])
-    same = " AND ".join(f'o."{column}" IS NOT DISTINCT FROM t."{column}"' for column in key)
-    store.execute(f'DELETE FROM "{name}" AS t WHERE EXISTS (SELECT 1 FROM "{rows_of_book}" AS o WHERE {same})')
-    store.execute(f'INSERT INTO "{name}" SELECT * FROM "{rows_of_book}"')
-    store.execute(f'DROP TABLE "{rows_of_book}"')
-
-
 # --- Refreshed prices over the shipped ones: the newest whole snapshot part of each source speaks, and says so.
 
-LAYER = "refreshed"
+_LAYER = "refreshed"
 _TABLES_OF = {"tokens": "hosted_tokens", "availability": "availability"}  # kind of a part -> the table that it joins
 _MANY = 4  # snapshots that an answer's version names one by one
 
@@ -215,8 +186,8 @@ class Refreshed(Struct, frozen=True):
     def version(self) -> str:
         """Return the ids of the snapshots as an answer's version carries them, the newest first."""
         ids = list(dict.fromkeys(snapshot.id for snapshot, _, _ in self.parts))
-        rest_of_ids = f".and-{len(ids) - _MANY}-more" if len(ids) > _MANY else ""
-        return f"+{LAYER}-{'.'.join(ids[:_MANY])}{rest_of_ids}" if ids else ""
+        others = f".and-{len(ids) - _MANY}-more" if len(ids) > _MANY else ""
+        return f"+{_LAYER}-{'.'.join(ids[:_MANY])}{others}" if ids else ""
 
     @property
     def days_of_prices(self) -> list[date]:
@@ -231,7 +202,7 @@ class Refreshed(Struct, frozen=True):
         for _, part, file in self.parts:
             if part.kind == "offers":
                 try:
-                    parts.append(prices_of_parquet(store, LAYER, file).layer)
+                    parts.append(prices_of_parquet(store, _LAYER, file).layer)
                 except DataError as error:
                     _warn(str(error))
         return parts
@@ -240,7 +211,11 @@ class Refreshed(Struct, frozen=True):
         """Put the parts' sources, prices of tokens and lists of what is sold where beside the shipped rows."""
         store.laid_over = store.laid_over or bool(self.parts)
         for _, part, file in self.parts:
-            _insert(store, "price_sources", _values(part))
+            cells = dict.fromkeys(TABLES["price_sources"].names, "NULL")
+            cells |= {name: quoted(str(text)) for name, text in part.origin.items() if name in cells}
+            cells["accessed_on"] = f"DATE '{part.observed_on}'"
+            source = ", ".join(f"{value} AS {name}" for name, value in cells.items())
+            _insert(store, "price_sources", f"SELECT {source}")
             if table := _TABLES_OF.get(part.kind):
                 try:
                     refuse_long(store.connection.cursor(), file, "limit_book_rows")
@@ -264,8 +239,8 @@ def refreshed(store: Path | str | None, until: date, every: bool, last: str | No
     from gpucost.store.remote import is_remote
 
     if not folder and isinstance(store, str):  # the user's own folder need not be there; one that is named should
-        named = place_of(store) if is_remote(store) else store
-        _warn(f"the store {named} holds no snapshots; the shipped prices speak")
+        place = place_of(store) if is_remote(store) else store
+        _warn(f"the store {place} holds no snapshots; the shipped prices speak")
     for fault in folder.faults:
         _warn(fault)
     return Refreshed(parts)
@@ -284,20 +259,14 @@ def opened(store: Path | str) -> Folder:
 
 def _insert(store: Store, table: str, rows: str) -> None:
     store.ensure(table)
+    # a shipped row of the same key stays: it was checked by hand
     same = " AND ".join(f't."{name}" IS NOT DISTINCT FROM r."{name}"' for name in TABLES[table].key)
     names = ", ".join(TABLES[table].names)
     missing = f'SELECT {names} FROM ({rows}) AS r WHERE NOT EXISTS (SELECT 1 FROM "{table}" AS t WHERE {same})'
     try:
         store.execute(f'INSERT INTO "{table}" {missing}')
     except engine().Error as error:
-        _warn(f"refreshed rows of {table} are left out: {said_first(error)}")
-
-
-def _values(part: Part) -> str:
-    cells = {**dict.fromkeys(TABLES["price_sources"].names, "NULL")}
-    cells |= {name: quoted(str(text)) for name, text in part.origin.items() if name in cells}
-    cells["accessed_on"] = f"DATE '{part.observed_on}'"
-    return "SELECT " + ", ".join(f"{value} AS {name}" for name, value in cells.items())
+        _warn(f"refreshed rows of {table} are left out: {first_line(error)}")
 
 
 def _warn(text: str) -> None:

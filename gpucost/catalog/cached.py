@@ -24,7 +24,8 @@ from gpucost.errors import GpuCostError
 from gpucost.types import Offer
 
 _DATES = tuple(place for place, kind in enumerate(Offer.__annotations__.values()) if kind in (date, date | None))
-UNREADABLE = (OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, GpuCostError)
+# whatever a file of the cache does to its reader: it is then made again
+_UNREADABLE = (OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, GpuCostError)
 
 
 class Offers(NamedTuple):
@@ -49,7 +50,7 @@ def _key(store: Store, rule: str) -> str:
     return _hash("\n".join((*tables, clock.today().isoformat(), rule, *Offer.__struct_fields__)).encode()).decode()
 
 
-def unsealed(file: Path) -> bytes:
+def _unsealed(file: Path) -> bytes:
     """Return what a file holds below the hash of it; what was changed is no value."""
     seal, _, body = gate.read_bytes(file).partition(b"\n")
     if seal != _hash(body):
@@ -66,28 +67,28 @@ def seal(file: Path, body: bytes) -> None:
     """Write what can be made again below the hash of it, where a folder can be written."""
     from gpucost.store.files import write_bytes
 
-    with suppress(*UNREADABLE):
+    with suppress(*_UNREADABLE):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(file, sealed(body))
 
 
 def text(name: str, make: Callable[[], str]) -> str:
     """Return a text that follows from its file's name alone: as an earlier start left it, or made and kept."""
-    with suppress(*UNREADABLE):
-        return unsealed(cache_folder() / name).decode()
-    text_made = make()
-    with suppress(*UNREADABLE):
-        seal(cache_folder() / name, text_made.encode())
-    return text_made
+    with suppress(*_UNREADABLE):
+        return _unsealed(cache_folder() / name).decode()
+    content = make()
+    with suppress(*_UNREADABLE):
+        seal(cache_folder() / name, content.encode())
+    return content
 
 
 def read(store: Store, rule: str) -> Offers | None:
     """Return what is kept of today under the SQL of a rule; None where nothing is, or its bytes have changed."""
-    with suppress(*UNREADABLE):
-        saved = json.loads(unsealed(_file()))
+    with suppress(*_UNREADABLE):
+        saved = json.loads(_unsealed(_file()))
         if saved.get("key") == _key(store, rule):
             columns = saved["columns"]
-            day = cache(date.fromisoformat)
+            day = cache(date.fromisoformat)  # thousands of offers have a few days between them
             for position in _DATES:
                 columns[position] = [day(cell) if cell else None for cell in columns[position]]
             return Offers(day(saved["dated"]), saved["ended"], list(starmap(Offer, zip(*columns, strict=True))))
@@ -96,6 +97,7 @@ def read(store: Store, rule: str) -> Offers | None:
 
 def write(store: Store, rule: str, offers: Offers) -> None:
     """Keep the offers of today where a folder can be written; where none can, they are asked for again."""
+    # by columns: each key is said once, not once an offer
     columns = [*zip(*map(astuple, offers.offers), strict=True)] or [() for _ in Offer.__struct_fields__]
     saved = {"key": _key(store, rule), "dated": offers.dated, "ended": offers.ended, "columns": columns}
     seal(_file(), json.dumps(saved, default=date.isoformat, separators=(",", ":")).encode() + b"\n")
@@ -115,7 +117,8 @@ def history_file(store: Store, rule: str) -> Path | None:
     """Return the Parquet file of the dense history under the SQL of a rule; None where none has the bytes it had."""
     if store.laid_over:
         return None
-    with suppress(*UNREADABLE):
+    with suppress(*_UNREADABLE):
+        # the hash of its bytes is in its name: the database reads no file that has changed
         for file in _histories().glob(f"{_history_key(store, rule)}-*.parquet"):
             if file.stem.endswith(_hash(gate.read_bytes(file)).decode()):
                 return file
@@ -128,7 +131,7 @@ def keep_history(store: Store, rule: str) -> None:
 
     if store.laid_over:
         return
-    with suppress(*UNREADABLE):
+    with suppress(*_UNREADABLE):
         _histories().mkdir(parents=True, exist_ok=True)
         parquet = store.folder() / "history.parquet"
         put_parquet(store, "FROM history_offers", parquet)

@@ -38,85 +38,71 @@ def check_rows(
     table: DataTable, rows: Sequence[tuple[int, Mapping[str, Any]]], reference: Reference
 ) -> Iterator[Finding]:
     """Yield what is wrong or odd about well-formed rows of any table but prices, each with its row number."""
+    sources = "price_sources" if table.files.startswith("pricing") else "model_sources"
     for number, row in rows:
-        yield from (Finding(number, *finding) for finding in _references(table, row, reference))
-        yield from (Finding(number, *finding) for finding in _dates(table, row, reference))
-        yield from (Finding(number, *finding) for finding in _ranges(row))
+        # keys of other tables
+        for column in table.columns:
+            value = row.get(column.name)
+            if not column.refers_to or value is None:
+                continue
+            is_source = column.refers_to == "sources"
+            target = sources if is_source else column.refers_to
+            if target in reference.keys and value not in reference.keys[target] and value != OWN_SOURCE:
+                remedy = "add it to sources.csv" if is_source else f"add it to {TABLES[target].files}"
+                reason = f"{value!r} is not in {target}; {remedy}, or name one that is there"
+                yield Finding(number, column.name, reason)
+
+        for name in ("observed_on", "recorded_on", "accessed_on", "published_on"):
+            value = row.get(name)
+            if value is not None and value > reference.today:
+                yield Finding(number, name, f"{value} lies in the future")
+        observed, recorded, valid = row.get("observed_on"), row.get("recorded_on"), row.get("valid_from")
+        if observed and recorded and recorded < observed:
+            yield Finding(number, "recorded_on", f"{recorded} lies before the observation on {observed}")
+        if observed and valid and valid - observed > timedelta(days=ANNOUNCED_DAYS):
+            reason = f"{valid} lies more than {ANNOUNCED_DAYS} days after the observation on {observed}"
+            yield Finding(number, "valid_from", reason)
+
+        low, typical, high = row.get("low"), row.get("typical"), row.get("high")
+        if typical is not None and ((low is not None and low > typical) or (high is not None and high < typical)):
+            yield Finding(number, "typical", f"{typical:g} lies outside its range")
         if table.name == "accelerators":
-            yield from (Finding(number, *finding) for finding in _judge_accelerator(row, reference))
-
-
-def _references(table: DataTable, row: Mapping[str, Any], reference: Reference) -> Iterator[tuple[str, str]]:
-    for column in table.columns:
-        value = row.get(column.name)
-        if not column.refers_to or value is None:
-            continue
-        sources = "price_sources" if table.files.startswith("pricing") else "model_sources"
-        target = sources if column.refers_to == "sources" else column.refers_to
-        if target in reference.keys and value not in reference.keys[target] and value != OWN_SOURCE:
-            remedy = "add it to sources.csv" if column.refers_to == "sources" else f"add it to {TABLES[target].files}"
-            yield column.name, f"{value!r} is not in {target}; {remedy}, or name one that is there"
-
-
-def _dates(table: DataTable, row: Mapping[str, Any], reference: Reference) -> Iterator[tuple[str, str]]:
-    for name in ("observed_on", "recorded_on", "accessed_on", "published_on"):
-        value = row.get(name)
-        if value is not None and value > reference.today:
-            yield name, f"{value} lies in the future"
-    observed, recorded, valid = row.get("observed_on"), row.get("recorded_on"), row.get("valid_from")
-    if observed and recorded and recorded < observed:
-        yield "recorded_on", f"{recorded} lies before the observation on {observed}"
-    if observed and valid and valid - observed > timedelta(days=ANNOUNCED_DAYS):
-        yield "valid_from", f"{valid} lies more than {ANNOUNCED_DAYS} days after the observation on {observed}"
-
-
-def _ranges(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    low, typical, high = row.get("low"), row.get("typical"), row.get("high")
-    if typical is not None and ((low is not None and low > typical) or (high is not None and high < typical)):
-        yield "typical", f"{typical:g} lies outside its range"
+            yield from _accelerator_findings(number, row, reference)
 
 
 # --- accelerators
 
 
-def _judge_accelerator(
-    row: Mapping[str, Any], reference: Reference
-) -> Iterator[tuple[str, str] | tuple[str, str, bool]]:
+def _accelerator_findings(number: int, row: Mapping[str, Any], reference: Reference) -> Iterator[Finding]:
+    """Hold a chip to those of its architecture: the slips of datasheets are factors of two."""
     alike = (chip for chip in reference.accelerators.values() if chip["architecture"] == row["architecture"])
     peers = [chip for chip in alike if chip["id"] != row["id"]]
-    yield from _sparse_as_dense(row, peers)
-    yield from _both_directions(row, peers)
-    if row["memory_gib"] > row["memory_marketed_gb"] * 1.001:
-        yield "memory_gib", f"{row['memory_gib']:g} GiB usable exceeds {row['memory_marketed_gb']:g} GB as marketed"
-    for small, large in (("bf16_tflops", "fp8_tflops"), ("fp8_tflops", "fp4_tflops"), ("tf32_tflops", "bf16_tflops")):
-        if row.get(small) and row.get(large) and row[large] < row[small] * 0.99:
-            yield large, f"{row[large]:g} is below {small} = {row[small]:g}; narrower formats are never slower"
-
-
-def _sparse_as_dense(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str, str, bool]]:
-    """Compare the ratio of a peak to the FP32 peak with chips of the same architecture: twice theirs is a sparse peak.
-
-    Gaming chips accumulate at half rate, so that their professional sisters look the same: for those it is a doubt.
-    """
+    # The ratio of a peak to the FP32 peak is that of the architecture: twice as much is a sparse peak. Gaming chips
+    # accumulate at half rate, so that their professional sisters look the same: for those it is a doubt.
     for name in ("bf16_tflops", "fp16_tflops", "fp8_tflops", "int8_tflops", "tf32_tflops"):
         ratios = [peer[name] / peer["fp32_tflops"] for peer in peers if peer.get(name) and peer.get("fp32_tflops")]
         if not row.get(name) or not row.get("fp32_tflops") or not ratios:
             continue
         ratio = row[name] / row["fp32_tflops"] / max(ratios)
-        if 1.7 < ratio < 2.4:
+        if 1.7 < ratio < 2.4:  # clocks of sisters differ by some 15 %
             ratio_text = f"{row[name]:g} is {ratio:.2g} × the dense peak of its architecture, held against FP32"
-            yield name, f"{ratio_text}: is it the sparse peak?", not str(row["memory_type"]).startswith("HBM")
-
-
-def _both_directions(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str, str]]:
-    """Compare an NVLink with chips of its architecture and generation: twice theirs is the sum of both directions."""
+            doubt = not str(row["memory_type"]).startswith("HBM")
+            yield Finding(number, name, f"{ratio_text}: is it the sparse peak?", doubt)
+    # an NVLink of one generation is as fast on each chip of an architecture: twice as much is both directions
     generation = re.match(r"NVLink\d", str(row["scaleup_link"]))
     links = [
         peer["scaleup_gb_per_s"] for peer in peers if generation and str(peer["scaleup_link"]).startswith(generation[0])
     ]
     if any(links) and 1.9 < row["scaleup_gb_per_s"] / max(links) < 2.1:
         link_text = f"{row['scaleup_gb_per_s']:g} is twice the link of its architecture"
-        yield "scaleup_gb_per_s", f"{link_text}: is it the sum of both directions?"
+        yield Finding(number, "scaleup_gb_per_s", f"{link_text}: is it the sum of both directions?")
+    if row["memory_gib"] > row["memory_marketed_gb"] * 1.001:  # 80 GB as marketed are at most 80 GiB
+        reason = f"{row['memory_gib']:g} GiB usable exceeds {row['memory_marketed_gb']:g} GB as marketed"
+        yield Finding(number, "memory_gib", reason)
+    for small, large in (("bf16_tflops", "fp8_tflops"), ("fp8_tflops", "fp4_tflops"), ("tf32_tflops", "bf16_tflops")):
+        if row.get(small) and row.get(large) and row[large] < row[small] * 0.99:
+            reason = f"{row[large]:g} is below {small} = {row[small]:g}; narrower formats are never slower"
+            yield Finding(number, large, reason)
 
 
 # --- What the rows of one table owe to others: keys, descriptions, grids and names, easily forgotten with a new row.
@@ -125,7 +111,7 @@ def _both_directions(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str,
 # where.
 
 
-class Placed(NamedTuple):
+class _Placed(NamedTuple):
     """A row with its file and its number in it."""
 
     file: Path
@@ -133,86 +119,70 @@ class Placed(NamedTuple):
     row: Mapping[str, Any]
 
 
-class Lack(NamedTuple):
+class _Lack(NamedTuple):
     """What a row lacks elsewhere; a doubt is said aloud and accepted."""
 
-    place: Placed
+    place: _Placed
     column: str
     reason: str
     doubt: bool = False
 
 
-Tables = Mapping[str, Sequence[Placed]]
+_Tables = Mapping[str, Sequence[_Placed]]
 
 
-def lacks(tables: Tables) -> Iterator[Lack]:
+def lacks(tables: _Tables) -> Iterator[_Lack]:
     """Yield what the rows of a whole collection owe one another."""
+    # keys that another file of the table has already; within one file they are faults of the file
     for name, rows in tables.items():
-        yield from _repeated(TABLES[name], rows)
-    for look in (_grids, _aliases, _unused_sources):
-        yield from look(tables)
+        key = TABLES[name].key
+        first: dict[tuple[Any, ...], _Placed] = {}
+        for placed in rows:
+            earlier = first.setdefault(tuple(placed.row[column] for column in key), placed)
+            if earlier.file != placed.file:
+                place = f"{earlier.file.name}, row {earlier.number}"
+                yield _Lack(placed, key[0], f"the same {', '.join(key)} as in {place}; drop one of them")
 
-
-def _values(tables: Tables, name: str, column: str) -> set[Any]:
-    return {placed.row[column] for placed in tables.get(name, ())}
-
-
-def _repeated(table: DataTable, rows: Iterable[Placed]) -> Iterator[Lack]:
-    """Find keys that another file of the table has already; within one file it is found with the file."""
-    first: dict[tuple[Any, ...], Placed] = {}
-    for placed in rows:
-        key = tuple(placed.row[column] for column in table.key)
-        earlier = first.setdefault(key, placed)
-        if earlier.file != placed.file:
-            reason = (
-                f"the same {', '.join(table.key)} as in {earlier.file.name}, row {earlier.number}; drop one of them"
-            )
-            yield Lack(placed, table.key[0], reason)
-
-
-def _grids(tables: Tables) -> Iterator[Lack]:
-    """Find regions of which nobody says whose electricity they run on."""
+    # regions of which nobody says whose electricity they run on; each is named once
     regions = {(placed.row["provider"], placed.row["region"]) for placed in tables.get("cloud_regions", ())}
     for placed in tables.get("offers", ()):
         provider, region = placed.row["provider"], placed.row["region"]
         if region and not regions & {(provider, region), ("any", region)}:
             regions.add((provider, region))
-            yield Lack(placed, "region", f"{region!r} of {provider} is not in pricing/cloud_regions.csv; add its grid")
+            reason = f"{region!r} of {provider} is not in pricing/cloud_regions.csv; add its grid"
+            yield _Lack(placed, "region", reason)
 
-
-def _aliases(tables: Tables) -> Iterator[Lack]:
-    named: dict[str, Callable[[], set[Any]]] = {
-        "accelerator": lambda: _values(tables, "accelerators", "id"),
-        "flagship": lambda: _values(tables, "accelerators", "id"),
-        "system": lambda: _values(tables, "systems", "id"),
-        "model": lambda: _values(tables, "llms", "id"),
-        "provider": lambda: _values(tables, "providers", "provider"),
-        "region": lambda: _values(tables, "cloud_regions", "region"),
-        "option": lambda: set(OPTIONS),
+    # aliases of what no table has
+    ids = {
+        "accelerator": _values(tables, "accelerators", "id"),
+        "flagship": _values(tables, "accelerators", "id"),
+        "system": _values(tables, "systems", "id"),
+        "model": _values(tables, "llms", "id"),
+        "provider": _values(tables, "providers", "provider"),
+        "region": _values(tables, "cloud_regions", "region"),
+        "option": set(OPTIONS),
     }
-    ids = {kind: make() for kind, make in named.items()}
     for placed in tables.get("aliases", ()):
         kind, alias, id_ = (placed.row[column] for column in ("kind", "alias", "id"))
         if id_ not in ids[kind]:
-            yield Lack(placed, "id", f"{id_!r} is no {kind} that the tables know")
+            yield _Lack(placed, "id", f"{id_!r} is no {kind} that the tables know")
         if alias != alias.lower():
-            yield Lack(placed, "alias", f"{alias!r} is compared in lower case; write {alias.lower()!r}")
+            yield _Lack(placed, "alias", f"{alias!r} is compared in lower case; write {alias.lower()!r}")
 
-
-def _unused_sources(tables: Tables) -> Iterator[Lack]:
+    # sources that no row names: a doubt, for a source may be written down before its rows
     for name in ("price_sources", "model_sources"):
         folder = TABLES[name].files.split("/")[0]
-        used = {
-            placed.row.get(column)
-            for table, rows in tables.items()
-            if TABLES[table].files.startswith(folder)
-            for column in ("source_id", "second_source_id")
-            for placed in rows
-            if table != name
-        }
+        used = set()
+        for table, rows in tables.items():
+            if TABLES[table].files.startswith(folder) and table != name:
+                used |= {placed.row.get(column) for column in ("source_id", "second_source_id") for placed in rows}
         for placed in tables.get(name, ()):
             if placed.row["source_id"] not in used:
-                yield Lack(placed, "source_id", "no row names this source yet", doubt=True)
+                yield _Lack(placed, "source_id", "no row names this source yet", doubt=True)
+
+
+def _values(tables: _Tables, name: str, column: str) -> set[Any]:
+    return {placed.row[column] for placed in tables.get(name, ())}
 
 
 # --- Checking a whole data folder: every file of every table, each against the others.
@@ -242,18 +212,29 @@ class Report(Struct):
 def check_folder(root: Path) -> Report:
     """Check every file of every table of a data folder, each against the others."""
     report = Report()
-    checked: dict[str, list[Placed]] = {}
+    checked: dict[str, list[_Placed]] = {}
     for table in TABLES.values():
         for path in table_files(root, table):
             rows, faults = check_file(table, path)
             report.files, report.rows = report.files + 1, report.rows + len(rows)
-            for fault in (*faults, *order_faults(table, path)):
+            for fault in faults:
                 report.add(fault, root)
+            # shipped files hold the schema's columns in its order, so that they load without being sniffed
+            header, names = read_cells(path)[0][1], list(table.names)
+            if header != names:
+                same = set(header) == set(names)
+                rule = (
+                    "the columns of shipped files stand in the schema's order"
+                    if same
+                    else "shipped files hold every column"
+                )
+                report.add(Fault(str(path), 1, None, f"{rule} of {table.name}: {', '.join(names)}"), root)
             if not faults:
                 places = zip(line_numbers(path), rows, strict=True)
-                checked.setdefault(table.name, []).extend(Placed(path, number, row) for number, row in places)
+                checked.setdefault(table.name, []).extend(_Placed(path, number, row) for number, row in places)
     reference_rows = reference(lambda name: [placed.row for placed in checked.get(name, ())], clock.today())
     store = Store(root)
+    # prices of all files are judged as one table, in which a number says file and row
     files = {item.file: file_number for file_number, item in enumerate(checked.get("offers", ()))}
     numbers = [(files[item.file] * FILE_STEP + item.number, item.row) for item in checked.get("offers", ())]
     prices = load_prices(store, "prices", numbers)
@@ -270,16 +251,6 @@ def check_folder(root: Path) -> Report:
     for lack in lacks(checked):
         report.add(Fault(str(lack.place.file), lack.place.number, lack.column, lack.reason), root, lack.doubt)
     return report
-
-
-def order_faults(table: DataTable, path: Path) -> list[Fault]:
-    """Shipped files hold the schema's columns in the schema's order, so that they load without being sniffed."""
-    header, names = read_cells(path)[0][1], list(table.names)
-    if header == names:
-        return []
-    same = set(header) == set(names)
-    rule = "the columns of shipped files stand in the schema's order" if same else "shipped files hold every column"
-    return [Fault(str(path), 1, None, f"{rule} of {table.name}: {', '.join(names)}")]
 
 
 def line_numbers(path: Path) -> list[int]:

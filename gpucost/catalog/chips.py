@@ -1,6 +1,6 @@
 """What the tables say of chips beyond their own rows: how fast each memory is, and generations in their order."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpucost.units import GB, GIB, MILLI
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 FLOP_OF_FMA, BYTES_OF_FMA = 2, 12  # a multiply-add in FP32, and its three operands
 _PRECISIONS = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp6", "fp4")
+# figures that a generation is held against the one before by
 _COMPARED = ("half_tflops", "memory_gib", "hbm_gb_per_s", "scaleup_gb_per_s", "tdp_w")
 
 
@@ -32,8 +33,8 @@ def memory_speeds(catalog: "Catalog", chip: Mapping[str, Any]) -> dict[str, dict
         if row["accelerator_id"] != chip["id"]:
             continue
         level = speeds.setdefault(row["level"], {"cycles": [], "measured": [], "peak": [], "computed": []})
-        each, clock, units = row["bytes_per_clock"], row["clock_mhz"], chip["multiprocessors"]
-        computed = each * units * clock * MILLI if each and units and clock else None
+        per_clock, clock, units = row["bytes_per_clock"], row["clock_mhz"], chip["multiprocessors"]
+        computed = per_clock * units * clock * MILLI if per_clock and units and clock else None  # MHz to GHz
         for name, value in (
             ("cycles", row["latency_cycles"]),
             (row["basis"], row["gb_per_s"]),
@@ -92,12 +93,12 @@ def terms_of(catalog: "Catalog", chip: Mapping[str, Any]) -> dict[str, Any]:
         for row in catalog.rows("product_terms")
         if row["vendor"] == chip["vendor"] and str(chip["id"]).startswith(row["begins"] or "")
     ]
-    found: dict[str, Any] = max(rows, key=lambda row: len(row["begins"] or ""), default={})
-    months = found.get("warranty_months")
+    terms: dict[str, Any] = max(rows, key=lambda row: len(row["begins"] or ""), default={})
+    months = terms.get("warranty_months")
     return {
         "fp32_cores": cores_of(catalog.accelerator(str(chip["id"]))),
-        "warranty": None if not months else f"{months / 12:g} years ({found['warranty_by']})",
-        "data_centre_use": found.get("data_centre_use"),
+        "warranty": None if not months else f"{months / 12:g} years ({terms['warranty_by']})",
+        "data_centre_use": terms.get("data_centre_use"),
     }
 
 
@@ -114,43 +115,40 @@ def whole_systems(catalog: "Catalog", names: Sequence[str]) -> list[dict[str, An
     facts = {row["id"]: row for row in catalog.rows("accelerators")}
     rows = {row["id"]: row for row in catalog.rows("systems")}
     if names:
-        chosen = [rows[system.id] for name in names for system in _meant(catalog, name)]
+        machines = []
+        for name in names:
+            systems = catalog.systems(name)
+            of_makers = [system for system in systems if system.kind in _OF_MAKERS]
+            # the instances of clouds only where no maker has a machine of that name
+            machines += [rows[system.id] for system in of_makers or systems]
     else:
-        chosen = [row for row in rows.values() if row["kind"] in _OF_MAKERS and row["price_low_usd"]]
-        chosen.sort(key=lambda row: (facts[row["accelerator_id"]]["year"], row["id"]))
-    return [_whole(row, facts[row["accelerator_id"]]) for row in chosen]
+        machines = [row for row in rows.values() if row["kind"] in _OF_MAKERS and row["price_low_usd"]]
+        machines.sort(key=lambda row: (facts[row["accelerator_id"]]["year"], row["id"]))
+    totals = []
+    for row in machines:
+        chip, gpus = facts[row["accelerator_id"]], row["gpus"]
+        peaks = {kind: chip[f"{kind}_tflops"] for kind in ("bf16", "fp8", "fp4")}
+        bandwidth = chip["hbm_gb_per_s"]
+        totals.append(
+            {
+                "id": row["id"],
+                "name": row["name"],
+                "accelerator_id": row["accelerator_id"],
+                "gpus": gpus,
+                **{f"{kind}_pflops": None if peak is None else peak * gpus * MILLI for kind, peak in peaks.items()},
+                "memory_gb": None if chip["memory_gib"] is None else chip["memory_gib"] * gpus * (GIB / GB),
+                "hbm_gb_per_s": None if bandwidth is None else bandwidth * gpus,
+                "max_power_kw": row["max_power_kw"],
+                "price_low_usd": row["price_low_usd"],
+                "price_high_usd": row["price_high_usd"],
+                "price_observed": row["price_observed"],
+                "source_id": row["source_id"],
+            }
+        )
+    return totals
 
 
-def _meant(catalog: "Catalog", name: str) -> Iterable[Any]:
-    """Return the machines of makers that a name means, the instances of clouds only where there are none."""
-    systems = catalog.systems(name)
-    of_makers = [system for system in systems if system.kind in _OF_MAKERS]
-    return of_makers or systems
-
-
-def _whole(row: Mapping[str, Any], chip: Mapping[str, Any]) -> dict[str, Any]:
-    gpus = row["gpus"]
-
-    def total(figure: float | None, times: float = 1.0) -> float | None:
-        return None if figure is None else figure * gpus * times
-
-    return {
-        "id": row["id"],
-        "name": row["name"],
-        "accelerator_id": row["accelerator_id"],
-        "gpus": gpus,
-        **{f"{kind}_pflops": total(chip[f"{kind}_tflops"], MILLI) for kind in ("bf16", "fp8", "fp4")},
-        "memory_gb": total(chip["memory_gib"], GIB / GB),
-        "hbm_gb_per_s": total(chip["hbm_gb_per_s"]),
-        "max_power_kw": row["max_power_kw"],
-        "price_low_usd": row["price_low_usd"],
-        "price_high_usd": row["price_high_usd"],
-        "price_observed": row["price_observed"],
-        "source_id": row["source_id"],
-    }
-
-
-class Switch(NamedTuple):
+class _Switch(NamedTuple):
     """Something that one turns on: what it changes, and the command that shows it."""
 
     name: str
@@ -159,14 +157,14 @@ class Switch(NamedTuple):
 
 
 _SWITCHES = (
-    Switch("torch.compile", "training speed", ""),
-    Switch("FP8 training", "training speed", "throughput --precision fp8"),
-    Switch("activation checkpointing", "training speed", "throughput --recompute full"),
-    Switch("power limit", "training speed", "tco --set power_cap_fraction=0.8"),
-    Switch("ECC", "usable memory", "gpus NAME"),
-    Switch("MIG", "memory of each part", "fit --serving --gpu NAME"),
-    Switch("2:4 sparsity", "peak on the datasheet", "audit --tflops N --sparse"),
-    Switch("2:4 sparsity", "training speed", ""),
+    _Switch("torch.compile", "training speed", ""),
+    _Switch("FP8 training", "training speed", "throughput --precision fp8"),
+    _Switch("activation checkpointing", "training speed", "throughput --recompute full"),
+    _Switch("power limit", "training speed", "tco --set power_cap_fraction=0.8"),
+    _Switch("ECC", "usable memory", "gpus NAME"),
+    _Switch("MIG", "memory of each part", "fit --serving --gpu NAME"),
+    _Switch("2:4 sparsity", "peak on the datasheet", "audit --tflops N --sparse"),
+    _Switch("2:4 sparsity", "training speed", ""),
 )
 
 

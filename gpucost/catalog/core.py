@@ -44,7 +44,7 @@ Fill = Callable[["Catalog", Iterable[str], Mapping[str, Any]], Mapping[str, "Rel
 RULE = asof.shipped_offers(False) + asof.prices_macro(False)  # what today's offers follow from, beside their tables
 
 
-class Layered(Shipped):
+class _Layered(Shipped):
     """Facts with their sources and dates, the user's own over the shipped ones."""
 
     def __init__(
@@ -54,10 +54,10 @@ class Layered(Shipped):
         root: Path,
         layers: dict[str, Path],
         kept_at: str | Path | None = None,
-        version_asked: str | None = None,
+        pinned_version: str | None = None,
     ) -> None:
         super().__init__(root, as_of, known_as_of)
-        self._layers, self._kept_at, self._version_asked = layers, kept_at, version_asked
+        self._layers, self._kept_at, self._pinned_version = layers, kept_at, pinned_version
         self._over = False  # whether refreshed sources and tokens lie over the shipped tables
         self._laid: list[PriceBook] | None = None
         self.ended: Counter[str] = Counter()  # offers that are no more, by reason; counted when the offers are read
@@ -92,31 +92,27 @@ class Layered(Shipped):
     @cached_property
     def refreshed(self) -> "Refreshed | None":
         """Return what the store of refreshed prices says on the catalog's days; None where there is none."""
-        asked = self._version_asked
-        if asked == "shipped" or (asked is not None and asked == self.shipped_version):
+        version = self._pinned_version
+        if version == "shipped" or (version is not None and version == self.shipped_version):
             return None
         if self._kept_at is None or (isinstance(self._kept_at, Path) and not self._kept_at.is_dir()):
-            if asked is not None:
+            if version is not None:
                 raise self._unknown_version([])
             return None
         from gpucost.catalog.books import opened, refreshed
 
         last = None
-        if asked is not None:
+        if version is not None:
             ids = [snapshot.id for snapshot in opened(self._kept_at).snapshots]
-            last = self._snapshot_of(asked)
+            # a snapshot by its id, or by the stamp of an answer: day+digest of the facts+refreshed-id.id…, newest first
+            _, digest, *layers = version.split("+") if "+" in version else ("", "", version)
+            if not digest or digest == self.store.digest()[:12]:
+                refreshed_layers = [layer for layer in layers if not digest or layer.startswith("refreshed-")]
+                last = refreshed_layers[0].removeprefix("refreshed-").partition(".")[0] if refreshed_layers else None
             if last not in ids:
                 raise self._unknown_version(ids)
         until = min(self.as_of, self.known_as_of or self.as_of)
         return refreshed(self._kept_at, until, self.looks_back, last)
-
-    def _snapshot_of(self, version: str) -> str:
-        """Return the snapshot that a version names: by its id, or as the stamp of an answer over these facts."""
-        _, digest, *layers = version.split("+") if "+" in version else ("", "", version)
-        if digest and digest != self.store.digest()[:12]:
-            return ""
-        named = (layer for layer in layers if not digest or layer.startswith("refreshed-"))
-        return next(named, "").removeprefix("refreshed-").partition(".")[0]
 
     @cached_property
     def shipped_version(self) -> str:
@@ -125,8 +121,8 @@ class Layered(Shipped):
 
     def _unknown_version(self, ids: Sequence[str]) -> UnknownNameError:
         hint = "`gpucost prices snapshots` lists what is here; other versions came with other releases of gpucost."
-        asked, known = str(self._version_asked), [self.shipped_version, "shipped", *ids]
-        return UnknownNameError("version of the facts", asked, near(asked, known), hint)
+        version, known = str(self._pinned_version), [self.shipped_version, "shipped", *ids]
+        return UnknownNameError("version of the facts", version, near(version, known), hint)
 
     def _lay_refreshed(self) -> None:
         if self.refreshed is not None and not self._over:
@@ -200,10 +196,10 @@ class Layered(Shipped):
 
 # --- Records by name, offers as of a day, rows and SQL.
 
-Marked = TypeVar("Marked", Accelerator, System, Architecture)
+_Marked = TypeVar("_Marked", Accelerator, System, Architecture)
 
 _ON_DAY = "SELECT * FROM prices_on($on_day, $known_day)"
-_ROWS_AT_ONCE = 5_000
+_ROWS_AT_ONCE = 5_000  # wide rows of a book of millions would not fit in memory together
 _OFFER_CELLS = tuple(records.cells_of(Offer, without=("sale",)))  # in the order of an offer's fields
 
 
@@ -231,21 +227,31 @@ def open_catalog(
     folder, book_place, kept_at = (
         value if value is None else FILE.read(value, argument) for argument, value in paths.items()
     )
-    store_path = kept_at or (None if folder else store_place())
+    store_path = kept_at or (None if folder else store_place())  # the user's store refreshes the shipped facts alone
     catalog = Catalog(
         day, known_day, data_root(folder), book_layers(book_place), store_path, version or setting("catalog")
     )
     if checked and catalog.store.root != shipped_root():
-        _refuse_faulty(catalog, _called(catalog.store.root, folder))
+
+        def no_faults() -> str:
+            from gpucost.catalog.checks import check_folder
+
+            if faults := check_folder(catalog.store.root).faults:
+                others = f" (and {len(faults) - 1:,} more; `gpucost data check` lists them)" if len(faults) > 1 else ""
+                raise DataError(f"{faults[0]}{others}", file=_called(catalog.store.root, folder))
+            return "no faults"
+
+        # checking takes seconds: that a folder of these bytes has no fault is kept
+        cached.text(f"checked-{catalog.store.digest()}.txt", no_faults)
     return catalog
 
 
 def data_root(folder: str | None = None) -> Path:
     """Return the folder of the facts: the one given, else the setting `data`, else the shipped ones."""
-    named = folder or setting("data")
-    if not named:
+    place = folder or setting("data")
+    if not place:
         return shipped_root()
-    root = gate.expanded(named)
+    root = gate.expanded(place)
     if not (root / "models").is_dir():
         raise UsageError(f"{_called(root, folder)} has no folder models/. Name a folder with pricing/ and models/.")
     return root
@@ -255,25 +261,12 @@ def _called(root: Path, folder: str | None) -> str:
     return f"the data folder {root}{'' if folder else ' (setting `data`)'}"
 
 
-def _refuse_faulty(catalog: "Catalog", called: str) -> None:
-    """Refuse another data folder that breaks a rule of the shipped one; that it breaks none is kept."""
-
-    def looked_through() -> str:
-        from gpucost.catalog.checks import check_folder
-
-        if faults := check_folder(catalog.store.root).faults:
-            others_said = f" (and {len(faults) - 1:,} more; `gpucost data check` lists them)" if len(faults) > 1 else ""
-            raise DataError(f"{faults[0]}{others_said}", file=called)
-        return "no faults"
-
-    cached.text(f"checked-{catalog.store.digest()}.txt", looked_through)
-
-
 def parse_day(value: date | str | None, name: str) -> date | None:
     """Return a day as given, else as the setting of its name says."""
+    argument = f"--{name.replace('_', '-')}"
     if value is None and (spoken := said(name)):
-        return parse_date(str(spoken.value), f"{spoken.speaker}: {name}")
-    return parse_date(value, f"--{name.replace('_', '-')}")
+        value, argument = str(spoken.value), f"{spoken.speaker}: {name}"
+    return None if value is None else date.fromisoformat(DATE.read(value, argument))
 
 
 def _reopened(places: tuple[Any, ...], laid: dict[str, Any]) -> "Catalog":
@@ -282,12 +275,7 @@ def _reopened(places: tuple[Any, ...], laid: dict[str, Any]) -> "Catalog":
     return catalog
 
 
-def parse_date(value: date | str | None, argument: str) -> date | None:
-    """Read a day, where one is given."""
-    return None if value is None else date.fromisoformat(DATE.read(value, argument))
-
-
-class Catalog(Layered):
+class Catalog(_Layered):
     """Facts with their sources and dates, seen from one day, the user's own over the shipped ones."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -298,7 +286,7 @@ class Catalog(Layered):
             self.store.root,
             self._layers,
             self._kept_at,
-            self._version_asked,
+            self._pinned_version,
         )
         laid = self.derived.get("laid_over", ())  # what a caller put in the place of a table, for this catalog alone
         return _reopened, (
@@ -353,7 +341,10 @@ class Catalog(Layered):
             from gpucost.catalog.shipped import facts_view
 
             copy.prepare_prices(history)
-            unsold = copy._unsold()  # before the macro that also takes one day
+            # offers of machines that no list has in their region; asked before the macro that also takes one day
+            cells = "offer_id, provider, instance_type, region, option, observed_on, book, price_kind, source_id"
+            rows = copy.query_prices(f"SELECT {cells} FROM ({_ON_DAY}) WHERE region IS NOT NULL AND ended IS NULL")
+            unsold = [str(row["offer_id"]) for row in rows if copy.availability.of(row).status == "unlisted"]
             copy.store.ensure(*[HISTORY.name] * history)
             known_day = self.known_as_of or asof.FOREVER
             copy.store.execute(copy._prices_macro(known_day))
@@ -361,12 +352,6 @@ class Catalog(Layered):
             on = f"prices_on(DATE '{self.as_of}', DATE '{known_day}')"
             copy.store.execute(f"CREATE OR REPLACE VIEW prices AS {asof.ranks_sql(on, unsold)}")
         return copy.store
-
-    def _unsold(self) -> list[str]:
-        """Return the offers of machines that no list has in their region."""
-        cells = "offer_id, provider, instance_type, region, option, observed_on, book, price_kind, source_id"
-        rows = self.query_prices(f"SELECT {cells} FROM ({_ON_DAY}) WHERE region IS NOT NULL AND ended IS NULL")
-        return [str(row["offer_id"]) for row in rows if self.availability.of(row).status == "unlisted"]
 
     # --- names
 
@@ -378,7 +363,7 @@ class Catalog(Layered):
     def _own_ids(self) -> frozenset[str]:
         return frozenset().union(*(book.all_ids for book in self.books))
 
-    def _marked(self, record: Marked) -> Marked:
+    def _marked(self, record: _Marked) -> _Marked:
         """Mark what comes from the user's own book, or from an assumption of ours."""
         is_of_user = record.source_id == OWN_SOURCE or getattr(record, "id", record.name) in self._own_ids
         return replace(record, status="user") if is_of_user else record
@@ -490,8 +475,8 @@ class Catalog(Layered):
 
     def holding(self, *typed: names.Names) -> list[str]:
         """Say what each machine that a filter by accelerator names holds, and how to keep to its seller."""
-        meant = dict.fromkeys(name for filtered in typed if filtered for name in names.listed(filtered))
-        return [machine.sentence + machine.seller for name in meant if (machine := self.machine(name))]
+        unique_names = dict.fromkeys(name for filtered in typed if filtered for name in names.listed(filtered))
+        return [machine.sentence + machine.seller for name in unique_names if (machine := self.machine(name))]
 
     def taken(self, *names: str | None) -> list[str]:
         """Say which accelerator each name is taken as that is a machine's or may mean several."""
@@ -500,9 +485,9 @@ class Catalog(Layered):
             if machine := self.machine(name):
                 sentences.append(machine.sentence)
             elif name and len(ids := self.accelerator_names.matches(name)) > 1:
-                taken_id = self.accelerator(name).id
-                other_ids = " or ".join(id_ for id_ in ids if id_ != taken_id)
-                sentences.append(f"{name} is taken as {taken_id}, not {other_ids}.")
+                accelerator_id = self.accelerator(name).id
+                other_ids = " or ".join(id_ for id_ in ids if id_ != accelerator_id)
+                sentences.append(f"{name} is taken as {accelerator_id}, not {other_ids}.")
         return sentences
 
     def flagship(self, name: str) -> str | None:
@@ -547,15 +532,13 @@ class Catalog(Layered):
         name = fspath(name)
         architecture = names.from_file_or_size(name, self.model_names, lambda: self.presets)
         if architecture is None and not self.model_names.matches(name):
-            self._refuse_task(name)
+            # one that gives no tokens out is known, and of no use to a question about language models
+            for row in self.rows("task_models"):
+                if row["id"] == name.lower():
+                    from gpucost.physics.tasks import NAMES
+
+                    raise UsageError(f"{name} is {NAMES[row['kind']]}: only `gpucost inference` answers for it.")
         return architecture or self._architecture(self.model_names.one(name))
-
-    def _refuse_task(self, name: str) -> None:
-        """Refuse a model that gives no tokens out where a language model is asked about."""
-        if row := next((row for row in self.rows("task_models") if row["id"] == name.lower()), None):
-            from gpucost.physics.tasks import NAMES
-
-            raise UsageError(f"{name} is {NAMES[row['kind']]}: only `gpucost inference` answers for it.")
 
     def architectures(self, name: str | None = None) -> list[Architecture]:
         """Return every architecture that a name means; all presets without a name."""
@@ -577,39 +560,33 @@ class Catalog(Layered):
         _ = self.books
         extent = "dense" if history else "listed"
         with self.store.lock:
-            if self._prices_ready != extent:
-                self._make_price_views(history)
-                self._prices_ready = extent
+            if self._prices_ready == extent:
+                return
+            self.store.ensure("offers", "price_ends")
+            listed = [asof.shipped_offers(history)]
+            if history:
+                asof.load_history(self.store)
+            if self.refreshed is not None:
+                self._lay_refreshed()
+                parts = self.refreshed
+                if history and not self.looks_back and self._kept_at is not None:
+                    from gpucost.catalog import books
 
-    def _make_price_views(self, history: bool) -> None:
-        self.store.ensure("offers", "price_ends")
-        if history:
-            from gpucost.catalog.asof import load_history
+                    # a catalog of today that shows a history needs every part that was kept, not the newest alone
+                    parts = books.refreshed(self._kept_at, self.as_of, True)
+                listed += parts.offers(self.store)
+            if self.books:
+                from gpucost.catalog.books import price_views
 
-            load_history(self.store)
-        listed = [asof.shipped_offers(history), *self._refreshed_offers(history)]
-        if self.books:
-            from gpucost.catalog.books import price_views
-
-            price_views(self, self.books, listed)
-        else:
-            self.store.execute(asof.offers_view(listed))
-        self.store.execute(self._prices_macro())
+                price_views(self, self.books, listed)
+            else:
+                self.store.execute(asof.offers_view(listed))
+            self.store.execute(self._prices_macro())
+            self._prices_ready = extent
 
     def _prices_macro(self, usual_known_day: date | None = None) -> str:
         discounted = any(book.discounts for book in self.books)
         return asof.prices_macro(bool(self.books), usual_known_day, discounted)
-
-    def _refreshed_offers(self, history: bool) -> list[str]:
-        """Return the SQL of refreshed prices: every part that was kept where the past is asked about."""
-        if self.refreshed is None:
-            return []
-        self._lay_refreshed()
-        if history and not self.looks_back and self._kept_at is not None:
-            from gpucost.catalog.books import refreshed
-
-            return refreshed(self._kept_at, self.as_of, True).offers(self.store)
-        return self.refreshed.offers(self.store)
 
     def query_prices(self, sql: str) -> list[dict[str, Any]]:
         """Run the library's own query over `prices_on($on_day, $known_day)` with this catalog's days."""
@@ -642,16 +619,17 @@ class Catalog(Layered):
 
     @cached_property
     def _offers(self) -> Sequence[Offer]:
+        # only what the package ships is kept between starts: books and stores change under the same name
         plain = not self.books and not (self.refreshed and self.refreshed.parts)
         if plain and self.cached_offers is not None:
             self.ended = Counter(self.cached_offers.ended)
             return self.cached_offers.offers
-        offers = self._asked_offers()
+        offers = self._queried_offers()
         if plain and self.usual and self.as_of == clock.today():
             cached.write(self.store, RULE, cached.Offers(self.dated, self.ended, offers))
         return offers
 
-    def _asked_offers(self) -> list[Offer]:
+    def _queried_offers(self) -> list[Offer]:
         self.prepare_prices()
         usable = "NOT conflict AND NOT gpu_ambiguous AND ended IS NULL"
         cells = ", ".join(_OFFER_CELLS)
@@ -701,10 +679,16 @@ class Catalog(Layered):
     ) -> dict[str, set[str] | None]:
         """Turn the names of a filter into the sets of values that each column of an offer may have; None is any."""
         gpus = None if gpu is None else {chip.id for name in names.listed(gpu) for chip in self.accelerators(name)}
+        regions = None
+        if region is not None:  # some names are of groups, such as europe; the others of regions that offers have
+            groups = {name: self.regions.members(name) for name in names.listed(region)}
+            plain = [name for name, members in groups.items() if members is None]
+            regions = (self._recorded("region", plain) if plain else None) or set()
+            regions = regions.union(*(members for members in groups.values() if members is not None))
         return {
             "gpu": gpus,
             "provider": self._recorded("provider", provider),
-            "region": self._regions(region),
+            "region": regions,
             "option": names.options(option),
         }
 
@@ -712,14 +696,6 @@ class Catalog(Layered):
     def regions(self) -> Regions:
         """Return the groups of regions."""
         return Regions(self.rows("region_groups"), self.rows("cloud_regions"))
-
-    def _regions(self, regions: names.Names) -> set[str] | None:
-        if regions is None:
-            return None
-        groups = {name: self.regions.members(name) for name in names.listed(regions)}
-        plain = [name for name, members in groups.items() if members is None]
-        named = self._recorded("region", plain) if plain else set()
-        return set().union(named or set(), *(members for members in groups.values() if members is not None))
 
     def _recorded(self, column: str, typed: names.Names) -> set[str] | None:
         if typed is None:

@@ -41,9 +41,22 @@ def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
     """Check one file against the shipped tables; its sources may stand in a sources.csv beside it or one folder up."""
     if path.suffix.lower() in (".toml", ".xlsx"):
         return _check_book_file(catalog, path)
-    if path.suffix.lower() == ".parquet" or is_large(path):
-        return _check_large(catalog, path)
-    table = TABLES[table_name] if table_name else guess_table(path)
+    if path.suffix.lower() == ".parquet" or is_large(path):  # as a whole, by the database: it may have millions of rows
+        from gpucost.catalog.book_rows import Completion
+        from gpucost.catalog.price_files import prices_of_csv, prices_of_parquet
+
+        prices_of = prices_of_parquet if path.suffix.lower() == ".parquet" else prices_of_csv
+        try:
+            prices = prices_of(catalog.laid, "checked", path, Completion(catalog, {}, {}))
+        except DataError as error:
+            return _report_of(error)
+        known = reference(catalog.rows, max(clock.today(), catalog.dated))
+        sources = known.keys["price_sources"] | _sources_beside(path)
+        known = known._replace(keys={**_without_providers(known.keys), "price_sources": sources})
+        report = Report(1, prices.offers)
+        report.take(path, _price_findings(catalog, prices.numbered, known))
+        return report
+    table = TABLES[table_name] if table_name else _guess_table(path)
     if table.name == "offers" and table_named(path.stem) == "offers" and "offer_id" not in read_cells(path)[0][1]:
         return _check_book_file(catalog, path)
     rows, faults = check_file(table, path)
@@ -52,9 +65,9 @@ def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
         return report
     known = reference(catalog.rows, clock.today())
     # the file's own keys count too: its rows may refer to each other
-    own = {table.name: frozenset(str(row[table.key[0]]) for row in rows) | known.keys.get(table.name, frozenset())}
+    keys_of_file = frozenset(str(row[table.key[0]]) for row in rows)
     sources = _sources_beside(path) | {OWN_SOURCE}
-    keys = {**known.keys, **own}
+    keys = {**known.keys, table.name: keys_of_file | known.keys.get(table.name, frozenset())}
     for name in ("price_sources", "model_sources"):
         keys[name] = keys.get(name, frozenset()) | sources
     numbered = list(zip(line_numbers(path), rows, strict=True))
@@ -70,23 +83,6 @@ def _price_findings(catalog: "Catalog", prices: str, known: Reference) -> Iterat
     """Hold prices against the catalog and the prices in it."""
     catalog.laid.ensure("offers")
     return check_prices(catalog.store, prices, "SELECT * FROM offers", known)
-
-
-def _check_large(catalog: "Catalog", path: Path) -> Report:
-    from gpucost.catalog.book_rows import Completion
-    from gpucost.catalog.price_files import prices_of_csv, prices_of_parquet
-
-    prices_of = prices_of_parquet if path.suffix.lower() == ".parquet" else prices_of_csv
-    try:
-        prices = prices_of(catalog.laid, "checked", path, Completion(catalog, {}, {}))
-    except DataError as error:
-        return _report_of(error)
-    known = reference(catalog.rows, max(clock.today(), catalog.dated))
-    sources = known.keys["price_sources"] | _sources_beside(path)
-    known = known._replace(keys={**_without_providers(known.keys), "price_sources": sources})
-    report = Report(1, prices.offers)
-    report.take(path, _price_findings(catalog, prices.numbered, known))
-    return report
 
 
 def _without_providers(keys: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
@@ -128,7 +124,7 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
     return report
 
 
-def guess_table(path: Path) -> DataTable:
+def _guess_table(path: Path) -> DataTable:
     """Find the table of a file by its place, its name or its header; the header decides between tables."""
     for table in TABLES.values():
         if re.search(re.escape(table.files).replace(r"\*", "[^/]*") + "$", path.resolve().as_posix()):
@@ -140,6 +136,7 @@ def guess_table(path: Path) -> DataTable:
                 raise fault.error()
     except DataError as error:
         raise UsageError(str(error)) from None
+    # the table that shares most columns, the one of the file's name before all; half of the header must be its own
     shared = {table.name: len(header & set(table.names)) for table in TABLES.values()}
     best = max(shared, key=lambda name: (name == path.stem.lower(), shared[name]))
     if shared[best] < len(header) / 2:
@@ -163,38 +160,26 @@ def _sources_beside(path: Path) -> frozenset[str]:
 
 # --- The terms of price books against the lists: each contract and discount with list, contracted and effective price.
 
-SOON_DAYS = 90  # before its end a contract is worth a remark
+_SOON_DAYS = 90  # before its end a contract is worth a remark
 
 
 def contract_terms(catalog: Catalog) -> tuple[list[dict[str, Any]], list[str]]:
     """Return a row per contract, discount and credit, with its prices and what to look at."""
     catalog.prepare_prices()
-    rows = [*_contracts(catalog), *_discounts(catalog), *_credits(catalog)]
-    remarks = [f"{row['what']}: {row['remark']}" for row in rows if row["remark"]]
-    return rows, remarks
-
-
-def _contracts(catalog: Catalog) -> list[dict[str, Any]]:
-    day = catalog.as_of
+    rows = []
     current = {row["offer_id"]: row for row in catalog.price_rows if row["book"] == "user"}
+    # of the book itself: also contracts that have ended or are still to come
     query = "SELECT * FROM book_offers WHERE book = 'user' ORDER BY offer_id, coalesce(valid_from, observed_on)"
-    contracts = []
     for row in catalog.store.fetch(query):
         now = current.get(row["offer_id"])
         listed = now["list_usd_per_gpu_hour"] if now else None
         price, start = row["usd_per_gpu_hour"], row["valid_from"] or row["observed_on"]
         dearer = f"it is dearer than the list, {listed:g} USD" if listed is not None and price > listed else ""
-        contracts.append(
-            _row("contract", row["offer_id"], listed, price, price, start, row["valid_until"])
-            | {"remark": _term(start, row["valid_until"], day) or dearer}
-        )
-    return contracts
+        remark = _term_remark(start, row["valid_until"], catalog.as_of) or dearer
+        rows.append(_row("contract", row["offer_id"], listed, price, price, start, row["valid_until"], remark))
 
-
-def _discounts(catalog: Catalog) -> list[dict[str, Any]]:
     discounts = [row for book in catalog.books for row in book.discounts]
     matchless = {number for number, _ in idle(catalog.store, discounts)}
-    checked = []
     for number, row in enumerate(discounts, 1):
         covered = [
             (price["list_usd_per_gpu_hour"], price["usd_per_gpu_hour"])
@@ -203,23 +188,18 @@ def _discounts(catalog: Catalog) -> list[dict[str, Any]]:
         ]
         lowest = min(covered, key=lambda pair: pair[1], default=(None, None))
         name = f"{row['fraction']:.0%} on {described(row) or 'everything'} ({len(covered)} prices)"
-        term = _term(row["valid_from"], row["valid_until"], catalog.as_of)
-        remark = "it matches no price" if number in matchless else term
-        cells = _row("discount", name, lowest[0], None, lowest[1], row["valid_from"], row["valid_until"])
-        checked.append(cells | {"remark": remark})
-    return checked
+        start, end = row["valid_from"], row["valid_until"]
+        remark = "it matches no price" if number in matchless else _term_remark(start, end, catalog.as_of)
+        rows.append(_row("discount", name, lowest[0], None, lowest[1], start, end, remark))
 
-
-def _credits(catalog: Catalog) -> list[dict[str, Any]]:
-    checked = []
-    for row in (row for book in catalog.books for row in book.credits):
+    for row in catalog.credits:
         matched = sum(covers(row, price) for price in catalog.price_rows if not price["ended"])
         cap = f", at most {row['usd_per_month']:,.0f} a month" if row["usd_per_month"] else ""
         name = f"{row['usd']:,.0f} USD on {described(row) or 'everything'}{cap} ({matched} prices)"
-        remark = _term(row["valid_from"], row["valid_until"], catalog.as_of)
-        cells = _row("credit", name, None, None, None, row["valid_from"], row["valid_until"])
-        checked.append(cells | {"remark": remark if matched else "it matches no price"})
-    return checked
+        start, end = row["valid_from"], row["valid_until"]
+        remark = _term_remark(start, end, catalog.as_of) if matched else "it matches no price"
+        rows.append(_row("credit", name, None, None, None, start, end, remark))
+    return rows, [f"{row['what']}: {row['remark']}" for row in rows if row["remark"]]
 
 
 def _row(
@@ -230,6 +210,7 @@ def _row(
     effective: float | None,
     start: date | None,
     end: date | None,
+    remark: str,
 ) -> dict[str, Any]:
     return {
         "layer": layer,
@@ -240,15 +221,15 @@ def _row(
         "saved_fraction": 1 - effective / listed if effective is not None and listed else None,
         "valid_from": start,
         "valid_until": end,
-        "remark": "",
+        "remark": remark,
     }
 
 
-def _term(start: date | None, end: date | None, day: date) -> str:
+def _term_remark(start: date | None, end: date | None, day: date) -> str:
     if end is not None and end < day:
         return f"it ended on {end}; the list speaks again"
     if start is not None and start > day:
         return f"it holds from {start} on"
-    if end is not None and end - day <= timedelta(days=SOON_DAYS):
+    if end is not None and end - day <= timedelta(days=_SOON_DAYS):
         return f"it ends on {end}, in {(end - day).days} days"
     return ""

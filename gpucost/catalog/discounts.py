@@ -25,7 +25,10 @@ _AMONG = ("gpu", "option")  # lists, of which a price must be
 def discount(draft: Draft, completion: "Completion") -> Row:
     """Return a discount whose names are ids."""
     row = _covering(draft, completion, "discount", COLUMNS, "end")
-    row["fraction"] = _fraction(draft)
+    row["fraction"] = fraction = draft.number("fraction", "a discount needs fraction between 0 and 1")
+    if not 0 < fraction < 1:
+        value = shown(draft.values["fraction"])
+        raise draft.error(f"a discount needs fraction between 0 and 1, found {value}", "fraction")
     return row | {column: _amount(draft, column) for column in NUMBERS if column in draft.values}
 
 
@@ -38,6 +41,7 @@ def credit(draft: Draft, completion: "Completion") -> Row:
     rate = 1.0 if currency == "USD" else completion.rates.get(currency)
     if rate is None:
         raise draft.error(f"no exchange rate of {currency} is known; give one under [exchange_rates]", "currency")
+    # a currency beside amounts in USD alone: the user meant them in that currency, or did not
     if currency != "USD" and not any(twin in draft.values for twin in _TWINS.values()):
         raise draft.error(astray(currency, list(draft.values), _TWINS), "currency")
     for name, twin in _TWINS.items():
@@ -57,11 +61,27 @@ def _covering(draft: Draft, completion: "Completion", kind: str, columns: Sequen
         raise draft.error(f"a {kind} knows no {', '.join(unknown)}", unknown[0])
     row: Row = dict.fromkeys(columns)
     for column in (*_WHOM, *_DAYS):
-        if draft.values.get(column) is not None:
-            try:
-                row[column] = _resolved(column, draft.values[column], completion)
-            except UsageError as error:
-                raise draft.error(str(error), column) from None
+        value = draft.values.get(column)
+        if value is None:
+            continue
+        try:
+            if column in _DAYS:
+                row[column] = day(value)
+            elif not isinstance(value, str) or not value.strip():
+                raise UsageError(f"found {shown(value)}; a name is expected, such as aws")
+            elif column == "gpu":
+                row[column] = [id_ for name in names.listed(value) for id_ in completion.accelerators(name)]
+            elif column == "option":
+                row[column] = sorted(names.options(value) or ())
+            else:  # a provider, region or product as prices spell it, whatever the case; one of no price is a slip
+                name, recorded = completion.shipped.alias(column, value), completion.recorded(column)
+                spellings = [item for item in recorded if item.lower() == name.lower()]
+                if name not in recorded and len(spellings) != 1:
+                    hint = "A discount on it would match no price."
+                    raise UnknownNameError(column, name, names.near(name, recorded), hint)
+                row[column] = name if name in recorded else spellings[0]
+        except UsageError as error:
+            raise draft.error(str(error), column) from None
     if row["valid_from"] and row["valid_until"] and row["valid_until"] < row["valid_from"]:
         raise draft.error(f"the {kind} would {ends} before it holds", "valid_until")
     return row
@@ -74,44 +94,11 @@ def covers(row: Mapping[str, Any], price: Mapping[str, Any]) -> bool:
     )
 
 
-def _fraction(draft: Draft) -> float:
-    fraction = draft.number("fraction", "a discount needs fraction between 0 and 1")
-    if not 0 < fraction < 1:
-        raise draft.error(
-            f"a discount needs fraction between 0 and 1, found {shown(draft.values['fraction'])}", "fraction"
-        )
-    return fraction
-
-
 def _amount(draft: Draft, column: str) -> float:
     number = draft.number(column, f"{column} must be a number")
     if not 0 <= number < float("inf"):
         raise draft.error(f"{column} must be 0 or more, found {shown(draft.values[column])}", column)
     return number
-
-
-def _resolved(column: str, value: Any, completion: "Completion") -> Any:
-    """Return what a cell of a discount means."""
-    if column in _DAYS:
-        return day(value)
-    if not isinstance(value, str) or not value.strip():
-        raise UsageError(f"found {shown(value)}; a name is expected, such as aws")
-    if column == "gpu":
-        return [id_ for name in names.listed(value) for id_ in completion.accelerators(name)]
-    if column == "option":
-        return sorted(names.options(value) or ())
-    return _recorded(column, completion.shipped.alias(column, value), completion)
-
-
-def _recorded(column: str, name: str, completion: "Completion") -> str:
-    """Return the provider, region or product that a name means, whatever the case."""
-    recorded = completion.recorded(column)
-    if name in recorded:
-        return name
-    spellings = [item for item in recorded if item.lower() == name.lower()]
-    if len(spellings) != 1:
-        raise UnknownNameError(column, name, names.near(name, recorded), "A discount on it would match no price.")
-    return spellings[0]
 
 
 def make_table(store: Store, discounts: Sequence[Row]) -> None:
@@ -130,15 +117,11 @@ def make_table(store: Store, discounts: Sequence[Row]) -> None:
 
 def matching(prices: str, discounts: str) -> str:
     """Return the SQL that is true where a discount is meant for a price, whatever the day."""
-    pairs = {name: (f"{discounts}.{name}", f"{prices}.{name}") for name in (*_EQUAL, *_AMONG)}
-    conditions = [
-        f"coalesce({column} = {price}, {column} IS NULL)" for column, price in (pairs[name] for name in _EQUAL)
-    ]
-    conditions += [
-        f"coalesce(list_contains({column}, {price}), {column} IS NULL)"
-        for column, price in (pairs[name] for name in _AMONG)
-    ]
-    return " AND ".join(conditions)
+    equal = {name: f"{discounts}.{name} = {prices}.{name}" for name in _EQUAL}
+    among = {name: f"list_contains({discounts}.{name}, {prices}.{name})" for name in _AMONG}
+    # what a discount does not name it covers whatever it is
+    conditions = {**equal, **among}.items()
+    return " AND ".join(f"coalesce({condition}, {discounts}.{name} IS NULL)" for name, condition in conditions)
 
 
 def idle(store: Store, discounts: Sequence[Row]) -> Iterator[tuple[int, Row]]:

@@ -2,9 +2,10 @@
 
 import csv
 import json
+import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from datetime import date
 from functools import cache
 from hashlib import blake2b
@@ -61,7 +62,7 @@ def parquet_file(root: Path, table: DataTable) -> Path:
     return pattern.parent.with_suffix(".parquet") if "*" in pattern.name else pattern.with_suffix(".parquet")
 
 
-class Contents(Struct, frozen=True):
+class _Contents(Struct, frozen=True):
     """The CSV files of one table as found on disk: their paths, headers and the hash over their bytes."""
 
     files: tuple[Path, ...]
@@ -70,7 +71,7 @@ class Contents(Struct, frozen=True):
     joined: bytes  # all files under one header: one reading of a table of several files is far faster than many
 
 
-def read_contents(root: Path, table: DataTable) -> Contents:
+def read_contents(root: Path, table: DataTable) -> _Contents:
     """Hash a table's files and read their headers, each file once."""
     digest = blake2b(table.name.encode(), digest_size=16)
     headers: dict[Path, tuple[str, ...]] = {}
@@ -93,9 +94,9 @@ def read_contents(root: Path, table: DataTable) -> Contents:
         bodies.append(data[end if bodies else 0 :])
         bodies += [] if data.endswith(b"\n") else [b"\n"]
     joined = b"".join(bodies)
-    if b"\r" in joined:
+    if b"\r" in joined:  # a file that a spreadsheet of Windows has saved
         joined = joined.replace(b"\r\n", b"\n")
-    return Contents(tuple(files), headers, digest.hexdigest(), joined)
+    return _Contents(tuple(files), headers, digest.hexdigest(), joined)
 
 
 # --- A small table straight from its CSV file: for some hundred rows Python's own reader is quicker than a database.
@@ -110,7 +111,7 @@ _CELLS: dict[str, Callable[[str], Any] | None] = {
 }
 
 
-def plain_rows(table: DataTable, contents: Contents) -> list[dict[str, Any]] | None:
+def _plain_rows(table: DataTable, contents: _Contents) -> list[dict[str, Any]] | None:
     """Return a table's rows, an empty cell as None; None where anything is unusual, for the database to judge."""
     if len(contents.files) != 1:
         return None
@@ -136,7 +137,7 @@ def read_column(kind: str, cells: Sequence[str]) -> list[Any]:
 
 # --- Loading tables into DuckDB: one loader with explicit column types, two readers (CSV, and Parquet made from it).
 
-MANIFEST = "parquet.json"  # table -> digest of the CSV files that its Parquet twin was made from
+_MANIFEST = "parquet.json"  # table -> digest of the CSV files that its Parquet twin was made from
 
 
 def quoted(text: str) -> str:
@@ -149,17 +150,9 @@ def named(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def said_first(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """Return the first line of what the database says of a failure."""
     return (str(error).splitlines() or ["no reason is given"])[0][:300]
-
-
-def _file_named(error: Exception) -> str:
-    """Return the file that the database could not read, where it names one below what it says."""
-    import re
-
-    files = re.findall(r"^  file = (.+)$", str(error), re.MULTILINE)
-    return Path(files[-1]).name if files else "a file of the price book"
 
 
 def file_name(file: str | Path) -> str:
@@ -183,16 +176,18 @@ def refuse_long(connection: "DuckDBPyConnection", file: str | Path, bound: str) 
     groups = f"SELECT DISTINCT row_group_id, row_group_num_rows AS n FROM parquet_metadata({file_name(file)})"
     whole = f"SELECT num_rows AS n FROM parquet_file_metadata({file_name(file)})"
     try:
-        found = connection.execute(f"SELECT (SELECT max(n) FROM ({whole})), (SELECT sum(n) FROM ({groups}))").fetchone()
+        counts = connection.execute(
+            f"SELECT (SELECT max(n) FROM ({whole})), (SELECT sum(n) FROM ({groups}))"
+        ).fetchone()
     except engine().Error as error:
-        raise DataError(f"cannot be read: {said_first(error)}", file=str(file)) from None
-    rows = max(int(count or 0) for count in found or ())
+        raise DataError(f"cannot be read: {first_line(error)}", file=str(file)) from None
+    rows = max(int(count or 0) for count in counts or ())
     if rows > (most := limit(bound)):
         raise DataError(f"holds {rows:,} rows, at most {most:,.0f}; the setting {bound} raises that", file=str(file))
     return rows
 
 
-def csv_reader(columns: Sequence[TableColumn], files: Sequence[Path]) -> str:
+def _csv_reader(columns: Sequence[TableColumn], files: Sequence[Path]) -> str:
     """Return the SQL that reads CSV files with the schema's types; nothing is sniffed."""
     names = ", ".join(map(file_name, files))
     types = ", ".join(f"{quoted(column.name)}: '{DUCKDB_TYPES[column.kind]}'" for column in columns)
@@ -237,14 +232,16 @@ class Store:
         self.root = root
         self.lock = RLock()  # whoever makes a table or a view holds it: threads may share a catalog
         self._connection: DuckDBPyConnection | None = None
-        self._contents: dict[str, Contents] = {}
+        self._contents: dict[str, _Contents] = {}
         self._loaded: set[str] = set()
         self._plain: dict[str, list[dict[str, Any]] | None] = {}
-        self._digests = _manifest(root)
+        self._digests: dict[str, str] = {}  # of the CSV files that Parquet twins were made from; a checkout has none
+        with suppress(OSError):
+            self._digests = json.loads((root / _MANIFEST).read_text("utf-8"))
         self.laid_over = False  # some table holds rows beside the shipped ones
         self.outside = False  # some view reads files of a book where they lie
         self.lying: list[Path] = []  # files that views read where they lie
-        self._made: Any = None
+        self._spare_folder: Any = None
 
     @property
     def connection(self) -> "DuckDBPyConnection":
@@ -259,20 +256,20 @@ class Store:
 
     def folder(self) -> Path:
         """Return a folder for files that live as long as the store."""
-        if self._made is None:
+        if self._spare_folder is None:
             from gpucost.store.files import SpareFolder
 
-            self._made = SpareFolder()
-        return Path(self._made.name)
+            self._spare_folder = SpareFolder()
+        return Path(self._spare_folder.name)
 
     def close(self) -> None:
         """End the database and remove the folder."""
         if self._connection is not None:
             self._connection.close()
-        if self._made is not None:
-            self._made.cleanup()
+        if self._spare_folder is not None:
+            self._spare_folder.cleanup()
 
-    def contents(self, name: str) -> Contents:
+    def contents(self, name: str) -> _Contents:
         """Return the files, headers and digest of a table, read once."""
         if name not in self._contents:
             self._contents[name] = read_contents(self.root, table_of(name))
@@ -285,7 +282,7 @@ class Store:
             if name not in self._loaded:
                 with self.lock:
                     if name not in self._loaded:
-                        self._create(name)
+                        self._make(name)
                         self._loaded.add(name)
 
     def _require(self, name: str) -> None:
@@ -297,7 +294,7 @@ class Store:
         self._require(name)
         if name not in self._loaded:
             if name not in self._plain:
-                self._plain[name] = plain_rows(table_of(name), self.contents(name))
+                self._plain[name] = _plain_rows(table_of(name), self.contents(name))
             if (rows := self._plain[name]) is not None:
                 return [row.copy() for row in rows]
         self.ensure(name)
@@ -323,7 +320,10 @@ class Store:
             of_file = isinstance(error, engine().InvalidInputException)  # what it holds, not how it is asked for
             if not self.outside or is_of_disk(error) or (isinstance(error, engine().ProgrammingError) and not of_file):
                 raise
-            raise DataError(f"cannot be read: {said_first(error)}", file=_file_named(error)) from None
+            # below its sentence the database names the file that it could not read, mostly
+            file_names = re.findall(r"^  file = (.+)$", str(error), re.MULTILINE)
+            file = Path(file_names[-1]).name if file_names else "a file of the price book"
+            raise DataError(f"cannot be read: {first_line(error)}", file=file) from None
         finally:
             _at_work.discard(cursor)
         return cursor
@@ -348,62 +348,37 @@ class Store:
             return f"SELECT * FROM read_parquet({file_name(parquet)})"
         if not contents.files:
             return empty_reader(table)
-        expected = table.names
         for file, header in contents.headers.items():
-            if header != expected:
-                raise DataError(_header_fault(header, expected), file=str(file), row=1)
-        return csv_reader(table.columns, contents.files)
+            missing = [name for name in table.names if name not in header]
+            unknown = [name for name in header if name not in table.names]
+            if missing or unknown:
+                reason = f"columns missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}"
+                raise DataError(reason, file=str(file), row=1)
+            if header != table.names:
+                raise DataError("the columns are in another order than the schema's", file=str(file), row=1)
+        return _csv_reader(table.columns, contents.files)
 
-    def _create(self, name: str) -> None:
+    def _make(self, name: str) -> None:
         """Make the table; a cell that cannot be read is reported as file:row:column."""
-        query = self._reader(name)
+        from gpucost.store.files import SpareFolder
+
+        query, contents = self._reader(name), self.contents(name)
         try:
-            with self._one_file(name, query) as faster:
-                self.execute(f'CREATE TABLE "{name}" AS {faster}')
+            with ExitStack() as stack:
+                # a table of many CSV files is read from one, far sooner, where a temporary file can be written
+                if len(contents.files) > 1 and "read_csv" in query:
+                    with suppress(OSError):
+                        folder = stack.enter_context(SpareFolder())
+                        file = Path(folder) / "joined.csv"
+                        file.write_bytes(contents.joined)
+                        query = _csv_reader(table_of(name).columns, [file])
+                self.execute(f'CREATE TABLE "{name}" AS {query}')
         except engine().Error as error:
             from gpucost.schemas.validation import read_valid
 
-            for file in self.contents(name).files:
+            for file in contents.files:
                 read_valid(table_of(name), file)
-            raise DataError(said_first(error), file=str(self.contents(name).files[0])) from None
-
-    @contextmanager
-    def _one_file(self, name: str, query: str) -> Iterator[str]:
-        """Offer a reader of one temporary file for a table of many CSV files, where a temporary file can be written."""
-        from gpucost.store.files import SpareFolder
-
-        contents = self.contents(name)
-        if len(contents.files) < 2 or "read_csv" not in query:
-            yield query
-            return
-        try:
-            folder = SpareFolder()
-        except OSError:
-            yield query
-            return
-        with folder as path:
-            file = Path(path) / "joined.csv"
-            file.write_bytes(contents.joined)
-            yield csv_reader(table_of(name).columns, [file])
-
-
-def _header_fault(header: tuple[str, ...], expected: tuple[str, ...]) -> str:
-    missing = [name for name in expected if name not in header]
-    unknown = [name for name in header if name not in expected]
-    if missing or unknown:
-        return f"columns missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}"
-    return "the columns are in another order than the schema's"
-
-
-def _manifest(root: Path) -> dict[str, str]:
-    try:
-        text = (root / MANIFEST).read_text("utf-8")
-    except OSError:
-        return {}
-    import json
-
-    digests: dict[str, str] = json.loads(text)
-    return digests
+            raise DataError(first_line(error), file=str(contents.files[0])) from None
 
 
 # --- Parquet twins of the CSV tables: made when a wheel is built, read in place of CSV files of the same content.
@@ -426,6 +401,6 @@ def write_twins(root: Path, target: Path) -> dict[str, Path]:
         store.execute(f'COPY "{name}" TO {quoted(str(file))} ({how})')
         twins[path.as_posix()] = file
         digests[name] = contents.digest
-    manifest = target / MANIFEST
+    manifest = target / _MANIFEST
     manifest.write_text(json.dumps(digests, indent=1, sort_keys=True) + "\n", "utf-8")
-    return {**twins, MANIFEST: manifest}
+    return {**twins, _MANIFEST: manifest}

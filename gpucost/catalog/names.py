@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -23,7 +22,7 @@ from gpucost.types import Architecture
 _MEMORY = re.compile(r"\b(\d+)[\s_-]*(?:gib|gb|g)\b")
 _SXM = re.compile(r"\bsxm[2-6]?(?![a-z])")
 _SEPARATORS = re.compile(r"(?:[^\w.+]|_)+")
-_LONGEST_WORD = 24
+_LONGEST_WORD = 24  # that a name without separators is cut into: bounds the work on a long one
 _NOISE = frozenset(
     ("gpu", "gpus", "tensor", "core", "nvidia", "amd", "google", "intel", "aws", "cloud", "the", "generation")
 )
@@ -54,10 +53,10 @@ def tokens_of(name: str) -> frozenset[str]:
     return frozenset(_spelled(name)) - _NOISE
 
 
-def machine_tokens(name: str) -> frozenset[str]:
+def _machine_tokens(name: str) -> frozenset[str]:
     """Split a machine's name into comparable tokens, those between dots too; xl is xlarge and mega is megagpu.
 
-    >>> sorted(machine_tokens("p5.48xl")), sorted(machine_tokens("a3-megagpu-8g"))
+    >>> sorted(_machine_tokens("p5.48xl")), sorted(_machine_tokens("a3-megagpu-8g"))
     (['48xlarge', 'p5'], ['8gb', 'a3', 'mega'])
     """
     parts = frozenset(part for token in tokens_of(name) for part in token.split(".") if part)
@@ -106,13 +105,13 @@ class NameIndex(Struct, frozen=True, dict=True):
         if self.kind == "model":
             return {id_: tokens_of(id_) for id_ in self.rows}
         return {
-            id_: machine_tokens(" ".join(str(row[column] or "") for column in ("id", "name", "instance_type")))
+            id_: _machine_tokens(" ".join(str(row[column] or "") for column in ("id", "name", "instance_type")))
             for id_, row in self.rows.items()
         }
 
     @property
     def _tokens_of(self) -> Callable[[str], frozenset[str]]:
-        return machine_tokens if self.kind == "system" else tokens_of
+        return _machine_tokens if self.kind == "system" else tokens_of
 
     @cached_property
     def _folded(self) -> dict[str, list[str]]:
@@ -164,12 +163,21 @@ class NameIndex(Struct, frozen=True, dict=True):
             return exact
         if len(name) > LONGEST_NAME or _STRANGE.search(name):
             return []
-        if not _LETTER.search(name):
+        if not _LETTER.search(name):  # a number alone means no chip, however many have it in their names
             return []
         text = self._stem(name)
         tokens = self._tokens_of(text)
-        ids = self._containing(tokens) or self._containing_about(tokens)
-        if not ids:
+        ids = self._containing(tokens)
+        sizes = [size for token in tokens if (size := _memory_of(token))]
+        if not ids and len(sizes) == 1:
+            # a memory size that is off by less than 7 %: 192 GB as marketed is 180 GB as sold
+            without_size = frozenset(token for token in tokens if _memory_of(token) is None)
+            ids = [
+                id_
+                for id_ in self._containing(without_size)
+                if any(abs(size / sizes[0] - 1) < 0.07 for token in self.tokens[id_] if (size := _memory_of(token)))
+            ]
+        if not ids:  # written as one word: rtx4090
             parts = _segments(squeezed(" ".join(_spelled(text))), self._known_tokens)
             ids = self._containing(frozenset(parts) - _NOISE) if parts else []
         return ids
@@ -190,8 +198,24 @@ class NameIndex(Struct, frozen=True, dict=True):
         stem = self._stem(name[:LONGEST_NAME])
         if self.kind != "model":
             return [id_ for _, id_ in sorted(self.resembling(stem))[:3]]
+        import difflib
+
+        size = _size_of(stem)
+
+        def distance(id_: str) -> tuple[float, float, str]:
+            away = abs(math.log((_size_of(id_) or 1e3) / size)) if size else 0.0  # one without a size is far off
+            return away, -difflib.SequenceMatcher(None, stem, id_).ratio(), id_
+
+        # of the same generation, else of the same family; then what is spelled like the name
+        kin: list[str] = []
+        for sign in (_GENERATION, _FAMILY):
+            family = sign.match(stem)
+            kin = [id_ for id_ in self.tokens if family and squeezed(id_).startswith(squeezed(family[0]))]
+            if kin:
+                break
         near = nearest(squeezed(stem), self._squeezed, 6, 0.5)
-        return list(dict.fromkeys(self._kin(stem) + [id_ for key in near for id_ in self._squeezed[key]]))[:3]
+        alike = [id_ for key in near for id_ in self._squeezed[key]]
+        return list(dict.fromkeys(sorted(kin, key=distance)[:3] + alike))[:3]
 
     def resembling(self, name: str) -> Iterator[tuple[tuple[float, float], str]]:
         """Yield each id of hardware that looks like a name, with how far it is: in edits, then in what they share.
@@ -208,26 +232,8 @@ class NameIndex(Struct, frozen=True, dict=True):
         for id_, known in self.tokens.items():
             by_token = sum(min((edits(token, other) for other in known), default=len(token)) for token in tokens)
             away = min(by_token or len(whole), *(edits(whole, spelling) for spelling in spellings.get(id_, [id_])))
-            if away <= 2 or away < len(whole) / 2:
+            if away <= 2 or away < len(whole) / 2:  # a slip or two, or less than half of the name
                 yield (away, -difflib.SequenceMatcher(None, whole, squeezed(id_)).ratio()), id_
-
-    def _kin(self, stem: str) -> list[str]:
-        """Return models of the same family and generation, the nearest in size first."""
-        size = _size_of(stem)
-        for sign in (_GENERATION, _FAMILY):
-            family = sign.match(stem)
-            ids = [id_ for id_ in self.tokens if family and squeezed(id_).startswith(squeezed(family[0]))]
-            if ids:
-                return sorted(ids, key=lambda id_: self._apart(stem, size, id_))[:3]
-        return []
-
-    @staticmethod
-    def _apart(stem: str, size: float, id_: str) -> tuple[float, float, str]:
-        """Return how far a model is from a name: in size where both state one, then in letters."""
-        import difflib
-
-        away = abs(math.log((_size_of(id_) or 1e3) / size)) if size else 0.0
-        return away, -difflib.SequenceMatcher(None, stem, id_).ratio(), id_
 
     def unknown(self, name: str, near: Callable[[str], Sequence[str]] | None = None) -> str:
         """Raise: a name resolves to nothing; `near` finds what else it may mean where more than this index is asked."""
@@ -241,28 +247,19 @@ class NameIndex(Struct, frozen=True, dict=True):
             self.kind, shortened, () if reason else lambda: (near or self.nearest)(name), reason or hint
         )
 
-    def _containing_about(self, tokens: frozenset[str]) -> list[str]:
-        """Match with a memory size that is off by less than 7 %: 192 GB as marketed is 180 GB as sold."""
-        sizes = [size for token in tokens if (size := _memory_of(token))]
-        if len(sizes) != 1:
+    def _containing(self, tokens_of_name: frozenset[str]) -> list[str]:
+        if not tokens_of_name:
             return []
-        without_size = frozenset(token for token in tokens if _memory_of(token) is None)
-        return [
-            id_
-            for id_ in self._containing(without_size)
-            if any(abs(size / sizes[0] - 1) < 0.07 for token in self.tokens[id_] if (size := _memory_of(token)))
+        ids = [id_ for id_, tokens in self.tokens.items() if tokens_of_name <= tokens]
+        # the id that says no more than the name, else all but power-limited variants
+        exact = [id_ for id_ in ids if self._tokens_of(id_) <= tokens_of_name]
+        plain = [
+            id_ for id_ in ids if not any(_VARIANT.fullmatch(token) for token in self.tokens[id_] - tokens_of_name)
         ]
-
-    def _containing(self, tokens_wanted: frozenset[str]) -> list[str]:
-        if not tokens_wanted:
-            return []
-        ids = [id_ for id_, tokens in self.tokens.items() if tokens_wanted <= tokens]
-        exact = [id_ for id_ in ids if self._tokens_of(id_) <= tokens_wanted]
-        plain = [id_ for id_ in ids if not any(_VARIANT.fullmatch(token) for token in self.tokens[id_] - tokens_wanted)]
         return (exact if len(exact) == 1 else plain) or ids
 
 
-def edits(one: str, other: str) -> int:
+def edits(word: str, other: str) -> int:
     """Return how many letters are to be left out or put in, or change places, until a word is another.
 
     >>> edits("h1000", "h100"), edits("a1000", "a4000"), edits("5900", "5090"), edits("", "l4")
@@ -270,11 +267,11 @@ def edits(one: str, other: str) -> int:
     """
     before: list[int] = []
     row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
+    for i, letter in enumerate(word, 1):
         earlier, before, row = before, row, [i]
         for j, match in enumerate(other, 1):
             least = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + 2 * (letter != match))
-            if i > 1 and j > 1 and letter == other[j - 2] and match == one[i - 2]:
+            if i > 1 and j > 1 and letter == other[j - 2] and match == word[i - 2]:
                 least = min(least, earlier[j - 2] + 1)
             row.append(least)
     return row[-1]
@@ -360,7 +357,13 @@ def from_file_or_size(name: str, index: NameIndex, presets: Callable[[], list[Ar
     if name in index.rows and name.lower().endswith(".json"):
         return None
     path = gate.expanded(name)
-    if name.lower().endswith(".json") or _holds_config(path):
+    is_file = name.lower().endswith(".json")
+    try:  # a folder with a configuration is one too
+        config_names = ("config.json", "params.json")
+        is_file = is_file or (gate.may_look_at(path) and any((path / file).is_file() for file in config_names))
+    except (OSError, ValueError):  # a name that no file can have
+        pass
+    if is_file:
         from gpucost.architectures.reader import read_config
 
         return read_config(path)
@@ -372,14 +375,6 @@ def from_file_or_size(name: str, index: NameIndex, presets: Callable[[], list[Ar
     if size is None:
         return None
     return synthesise(name, size, presets())
-
-
-def _holds_config(path: Path) -> bool:
-    """Tell whether a path is a folder with a configuration; a name that no file can have is none."""
-    try:
-        return gate.may_look_at(path) and any((path / name).is_file() for name in ("config.json", "params.json"))
-    except (OSError, ValueError):
-        return False
 
 
 # --- Filters on offers and rows: what a person typed, as the set of values that a column may have.
@@ -452,24 +447,24 @@ def options(names: Names) -> set[str] | None:
     """Return the purchase options that names mean; None is any."""
     if names is None:
         return None
-    options_meant = set()
+    known_options = set()
     for name in listed(names):
         option = name.lower().replace("-", "_").replace(" ", "_")
         if option not in OPTIONS:
             raise UnknownNameError("option", name, near(option, OPTIONS), f"Options: {', '.join(OPTIONS)}.")
-        options_meant.add(option)
-    return options_meant
+        known_options.add(option)
+    return known_options
 
 
 # --- Regions as people mean them: a continent, a country or a place, as the regions that offers name.
 
-RegionRow = Mapping[str, Any]
+_RegionRow = Mapping[str, Any]
 
 
 class Regions:
     """Groups of regions, kept as data, over the regions whose countries are on record."""
 
-    def __init__(self, groups: Iterable[RegionRow], regions: Iterable[RegionRow]) -> None:
+    def __init__(self, groups: Iterable[_RegionRow], regions: Iterable[_RegionRow]) -> None:
         self._in_country: dict[str, set[str]] = {}
         for row in regions:
             if row["country"]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpucost.catalog.book_files import Draft
-from gpucost.catalog.loader import Store, engine, file_name, named, quoted, refuse_long, said_first
+from gpucost.catalog.loader import Store, engine, file_name, first_line, named, quoted, refuse_long
 from gpucost.catalog.price_rows import (
     BOOK_COLUMNS,
     complete_already,
@@ -322,7 +322,7 @@ def _packed(store: Store, layer: str, file: Path, rows: _Rows, completion: "Comp
     except engine().OutOfMemoryException:
         raise
     except engine().Error as error:
-        raise DataError(f"cannot be read: {said_first(error)}", file=str(file)) from None
+        raise DataError(f"cannot be read: {first_line(error)}", file=str(file)) from None
     numbered = f"SELECT * FROM read_parquet({file_name(parquet)})"
     rows_found, offers = _refuse_faults(store, numbered, rows, _row_at(store, layer, rows, complete, file), file)
     _forget(store, layer)
@@ -550,4 +550,4 @@ def _fetch(store: Store, query: str, file: Path | None) -> list[dict[str, Any]]:
     except engine().Error as error:
         if file is None:
             raise
-        raise DataError(f"cannot be read: {said_first(error)}", file=str(file)) from None
+        raise DataError(f"cannot be read: {first_line(error)}", file=str(file)) from None

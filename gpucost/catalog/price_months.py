@@ -49,10 +49,15 @@ def prices_of_day(catalog: "Catalog", day: date, list_days: int = LIST_DAYS) -> 
     kinds = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
     sellers: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
     for row in catalog.query(_QUERY, parameters={"day": day, "known": catalog.known_as_of or FOREVER}):
-        option, kind = _option_of(row), kinds.get(row["provider"])
+        kind, family = kinds.get(row["provider"]), OPTIONS[row["option"]].family
+        if family == "committed":
+            option = COMMITTED.get(row["term_months"])
+        else:  # a term without a commitment, such as a block of days, is a price of its own kind
+            option = OF_OPTION.get(family) if not row["term_months"] else None
         most = SPOT_DAYS if option == SPOT else list_days
         if option is not None and kind in KINDS and row["age"] <= most:
             sellers[row["gpu"], kind, option, row["provider"]].append(row["usd"])
+    # each seller once: the median over its regions and machines, then that over sellers
     cells: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for (*cell, _), prices in sellers.items():
         cells[cell[0], cell[1], cell[2]].append(median(prices))
@@ -69,11 +74,3 @@ def prices_of_day(catalog: "Catalog", day: date, list_days: int = LIST_DAYS) -> 
         }
         for (gpu, kind, option), prices in sorted(cells.items())
     ]
-
-
-def _option_of(row: dict[str, Any]) -> str | None:
-    """Return what a month calls an option: on demand, spot, or the years of a commitment."""
-    family = OPTIONS[row["option"]].family
-    if family == "committed":
-        return COMMITTED.get(row["term_months"])
-    return OF_OPTION.get(family) if not row["term_months"] else None

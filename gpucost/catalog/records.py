@@ -41,12 +41,12 @@ def records(kind: type[Record], names: Sequence[str], rows: Iterable[Sequence[An
     """Build many records from rows of cells in the order of the named columns."""
     fields = _defaults(kind)
     places = [names.index(name) if name in names else -1 for name, _ in fields]  # the last cell is None
-    taken: Callable[[Sequence[Any]], Sequence[Any]] = itemgetter(*places)
+    pick: Callable[[Sequence[Any]], Sequence[Any]] = itemgetter(*places)
     filled = [(position, default) for position, (_, default) in enumerate(fields) if default is not None]
     instances: list[Record] = []
     cells_of_row: Sequence[Any]
     for cells_of_row in rows:
-        cells = [*taken([*cells_of_row, None])]
+        cells = [*pick([*cells_of_row, None])]
         for position, default in filled:
             if cells[position] is None:
                 cells[position] = default
@@ -59,11 +59,8 @@ def cells_of(kind: type[Record], without: Collection[str] = ()) -> Iterator[str]
     for name, default in _defaults(kind):
         if name not in without:
             cell = f'"{name}"'
-            yield cell if default is None else f"coalesce({cell}, {_literal(default)}) AS {cell}"
-
-
-def _literal(value: str | float) -> str:
-    return f"'{value}'" if isinstance(value, str) else str(value)
+            literal = f"'{default}'" if isinstance(default, str) else str(default)
+            yield cell if default is None else f"coalesce({cell}, {literal}) AS {cell}"
 
 
 def seen_in(row: Mapping[str, Any], column: str) -> str:
@@ -105,54 +102,44 @@ def default_system(accelerator: Accelerator, systems: Sequence[System]) -> Syste
 
     Where the node names no network between nodes, an assumed one is added and the node is marked as synthesised.
     """
+    if accelerator.form_factor.lower() in _PCIE_FORMS:
+        port_gb_per_s = _PCIE_PORT_GB_PER_S
+    else:
+        port_gb_per_s = next(rate for year, rate in _PORT_GB_PER_S if accelerator.year >= year)
+    fabric = f"assumed: {port_gb_per_s * BITS_PER_BYTE:g} Gbit/s per GPU, usual for its year and form"
     nodes = [system for system in systems if system.accelerator_id == accelerator.id]
     if not nodes:
-        return synthesised_system(accelerator)
-    best = min(nodes, key=_preference)
+        return System(
+            id=f"assumed-{accelerator.id}-8",
+            name=f"assumed server with 8 {accelerator.name}",
+            kind="synthesised",
+            accelerator_id=accelerator.id,
+            gpus=8,
+            scaleup_gb_per_s=accelerator.scaleup_gb_per_s,
+            scaleup_gpus=max(1, accelerator.scaleup_gpus),
+            scaleout_gb_per_s=port_gb_per_s,
+            fabric=fabric,
+            max_power_kw=None,
+            status="synthesised",
+        )
+
+    def preference(system: System) -> tuple[object, ...]:
+        kind = _KIND_ORDER.index(system.kind) if system.kind in _KIND_ORDER else len(_KIND_ORDER)
+        cloud = system.kind == "cloud"
+        # Clouds also sell parts of a node, alone and without the network: 16 GPUs are nearer to 8 than one is.
+        far = abs(math.log2(system.gpus / 8))
+        no_network = system.scaleout_gb_per_s is None
+        return (cloud, cloud and no_network, far, no_network, kind, system.id)
+
+    best = min(nodes, key=preference)
     if best.scaleout_gb_per_s is not None:
         return best
-    port = _assumed_port(accelerator)
-    return replace(best, scaleout_gb_per_s=port, fabric=_assumed_fabric(port), status="synthesised")
-
-
-def _preference(system: System) -> tuple[object, ...]:
-    kind = _KIND_ORDER.index(system.kind) if system.kind in _KIND_ORDER else len(_KIND_ORDER)
-    cloud = kind == _KIND_ORDER.index("cloud")
-    # Clouds also sell parts of a node, alone and without the network: 16 GPUs are nearer to 8 than one is.
-    far = abs(math.log2(system.gpus / 8))
-    return (cloud, cloud and system.scaleout_gb_per_s is None, far, system.scaleout_gb_per_s is None, kind, system.id)
-
-
-def _assumed_port(accelerator: Accelerator) -> float:
-    if accelerator.form_factor.lower() in _PCIE_FORMS:
-        return _PCIE_PORT_GB_PER_S
-    return next(rate for year, rate in _PORT_GB_PER_S if accelerator.year >= year)
-
-
-def _assumed_fabric(port_gb_per_s: float) -> str:
-    return f"assumed: {port_gb_per_s * BITS_PER_BYTE:g} Gbit/s per GPU, usual for its year and form"
-
-
-def synthesised_system(accelerator: Accelerator) -> System:
-    """Return a plausible 8-GPU server of the accelerator's year; its network is an assumption and is marked so."""
-    port = _assumed_port(accelerator)
-    return System(
-        id=f"assumed-{accelerator.id}-8",
-        name=f"assumed server with 8 {accelerator.name}",
-        kind="synthesised",
-        accelerator_id=accelerator.id,
-        gpus=8,
-        scaleup_gb_per_s=accelerator.scaleup_gb_per_s,
-        scaleup_gpus=max(1, accelerator.scaleup_gpus),
-        scaleout_gb_per_s=port,
-        fabric=_assumed_fabric(port),
-        max_power_kw=None,
-        status="synthesised",
-    )
+    return replace(best, scaleout_gb_per_s=port_gb_per_s, fabric=fabric, status="synthesised")
 
 
 def offer_system(offer: Offer, accelerator: Accelerator) -> System:
     """Return the node that an unlisted offer describes: its GPUs, their links, and no network between nodes."""
+    # one GPU has none to link to; instances of several have the links of their board
     linked = accelerator.scaleup_gb_per_s > 0 and offer.gpus > 1
     return System(
         id=f"{offer.provider}-{offer.instance_type}".lower().replace(" ", "-"),

@@ -16,7 +16,7 @@ from datetime import date, datetime
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
-from gpucost.catalog.loader import engine, file_name, named, quiet, quoted, refuse_long, said_first
+from gpucost.catalog.loader import engine, file_name, named, quiet, quoted, refuse_long, first_line
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import repeated, shown
 from gpucost.invoices.clouds import EXPORTS, FIELDS, as_focus, current_name, export_of
@@ -97,7 +97,7 @@ def read_charges(path: str, tag: str | None = None) -> list[Charges]:
         query = f"SELECT {keys}, {names}, {sums} FROM ({charges}) GROUP BY ALL LIMIT {_MOST_GROUPS + 1}"
         groups = connection.execute(query).fetchall()
     except duckdb.Error as error:
-        raise _misread(path) or DataError(f"cannot be read: {said_first(error)}", file=path) from None
+        raise _misread(path) or DataError(f"cannot be read: {first_line(error)}", file=path) from None
     if not groups:
         raise DataError("holds no charges", file=path)
     if any(row[-1] for row in groups):

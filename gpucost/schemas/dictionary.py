@@ -18,7 +18,8 @@ DUCKDB_TYPES: dict[str, str] = {
 }
 _OPTIONS = "options"  # what a column refers to whose values are purchase options: they have a table of their own
 
-
+# Names that answers repeat in sentences and agents read to a model: of these columns a cell is short and plain, so that
+# no file of prices smuggles in an instruction. LETTERS differs between Python and RE2, which DuckDB uses.
 _NAMES = frozenset(
     ("id", "name", "provider", "instance_type", "gpu", "system_id", "accelerator_id", "region", "tier", "vendor")
 )
@@ -59,7 +60,26 @@ class DataTable:
     @cached_property
     def columns(self) -> tuple[TableColumn, ...]:
         """Return the columns in the order in which shipped files hold them."""
-        return tuple(_column(row) for row in _rows_by_table("columns")[self.name])
+        choices: dict[str, list[str]] = {}
+        for row in _rows_by_table("choices").get(self.name, ()):
+            choices.setdefault(row["column"], []).append(row["choice"])
+        columns = []
+        for row in _rows_by_table("columns")[self.name]:
+            is_option = row["refers_to"] == _OPTIONS
+            column = TableColumn(
+                name=row["column"],
+                kind=cast(Kind, row["kind"]),
+                description=row["description"],
+                unit=row["unit"],
+                required=row["required"] == "required",
+                low=float(row["at_least"]) if row["at_least"] else None,
+                high=float(row["at_most"]) if row["at_most"] else None,
+                positive=row["above"] == "0",
+                choices=(*(OPTIONS if is_option else ()), *choices.get(row["column"], ())),
+                refers_to="" if is_option else row["refers_to"],  # the options are no table of facts
+            )
+            columns.append(column)
+        return tuple(columns)
 
     @cached_property
     def key(self) -> tuple[str, ...]:
@@ -78,7 +98,7 @@ class DataTable:
 
 
 class _Tables(Mapping[str, DataTable]):
-    """Every table by its name, in the dictionary's order."""
+    """Every table by its name, in the dictionary's order; read on first use, which many commands never come to."""
 
     @cached_property
     def _tables(self) -> dict[str, DataTable]:
@@ -102,23 +122,6 @@ def _rows_by_table(file: str) -> dict[str, list[dict[str, str]]]:
     for cells in lines:
         rows.setdefault(cells[0], []).append(dict(zip(header, cells, strict=True)))
     return rows
-
-
-def _column(row: Mapping[str, str]) -> TableColumn:
-    choices = tuple(OPTIONS) if row["refers_to"] == _OPTIONS else ()
-    listed = _rows_by_table("choices").get(row["table"], ())
-    return TableColumn(
-        row["column"],
-        cast(Kind, row["kind"]),
-        row["description"],
-        row["unit"],
-        row["required"] == "required",
-        float(row["at_least"]) if row["at_least"] else None,
-        float(row["at_most"]) if row["at_most"] else None,
-        row["above"] == "0",
-        choices + tuple(choice["choice"] for choice in listed if choice["column"] == row["column"]),
-        row["refers_to"] if row["refers_to"] != _OPTIONS else "",
-    )
 
 
 TABLES: Mapping[str, DataTable] = _Tables()

@@ -15,7 +15,7 @@ from gpucost.units import as_number, is_slip, unit_of
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-UnknownKeys = Literal["allow", "ignore", "forbid"]  # what becomes of keys that a type does not have
+_UnknownKeys = Literal["allow", "ignore", "forbid"]  # what becomes of keys that a type does not have
 _SHARES = ("fraction of one", unit_of("ratio"))
 MOST = 1e18  # no count, size, rate or amount of a file is as large
 
@@ -53,7 +53,7 @@ def read_by(read: Callable[[Any, str], Any], label: str = "it") -> Any:
     return Annotated[Any, BeforeValidator(parsed)]
 
 
-def record(title: str, /, *, unknown: UnknownKeys = "forbid", validators: Any = None, **fields: Any) -> Any:
+def record(title: str, /, *, unknown: _UnknownKeys = "forbid", validators: Any = None, **fields: Any) -> Any:
     """Return the type of a table; a field is its type where the key may be left out, else (type, ...)."""
     from pydantic import ConfigDict, create_model
 
@@ -71,11 +71,15 @@ def list_of(kind: Any, most: int = 100_000, least: int = 0) -> Any:
 
 
 def _number(value: Any) -> Any:
+    # pydantic alone would read "12" and True as numbers
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError("a number")
     if is_slip(value):
         raise ValueError("a number that is not so close to 0")
     return value
+
+
+_PLAIN_TYPES = {"a valid dictionary": "a table", "a valid list": "a list", "a valid string": "a text"}
 
 
 def validated(model: "type[BaseModel]", value: Any, file: str, row: int | None = None) -> dict[str, Any]:
@@ -86,7 +90,20 @@ def validated(model: "type[BaseModel]", value: Any, file: str, row: int | None =
         return model.model_validate(value).model_dump(exclude_unset=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise DataError(_reason_of_type(first, value), file=file, row=row, column=_key(first["loc"])) from None
+    # the place as one writes it in TOML or JSON: runs[2].gpus
+    key = ""
+    for part in first["loc"]:
+        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
+    if first["type"] == "missing":
+        reason = "a value is required"
+    elif first["type"] == "extra_forbidden":
+        reason = "this key is unknown"
+    elif first["type"] == "argument":
+        reason = str(first["msg"])
+    else:  # pydantic's own words, of which a reader of the file knows none but those for types
+        expected = str(first["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+        reason = f"found {shown(first.get('input', value))}, expected {_PLAIN_TYPES.get(expected, expected)}"
+    raise DataError(reason, file=file, row=row, column=key[:120] or None)
 
 
 def table(path: Path_, columns: Mapping[str, Any], renamed_column: str = "") -> list[tuple[int, dict[str, Any]]]:
@@ -104,9 +121,17 @@ def table(path: Path_, columns: Mapping[str, Any], renamed_column: str = "") -> 
         raise DataError(reason, file=str(path), row=1, column=unknown[0])
     refuse_incomplete(path, [renamed.get(name, name) for name in header], rows, columns)
     model = record("Row", unknown="ignore", **{name: (kind, ...) for name, kind in columns.items()})
-    lines = [(line, {renamed.get(name, name): _cell(text) for name, text in row.items()}) for line, row in rows]
-    for line, row in lines:
+    lines = []
+    for line, texts in rows:
+        row: dict[str, Any] = {}
+        for name, cell in texts.items():
+            column = renamed.get(name, name)
+            try:
+                row[column] = as_number(cell)
+            except ValueError:
+                row[column] = cell
         validated(model, row, str(path), line)
+        lines.append((line, row))
     return lines
 
 
@@ -131,32 +156,3 @@ def _is_other_unit(name: str, column: str) -> bool:
     # beside the unit itself: none, a share of nothing in particular, or plain USD
     alike = ("", unit_wanted, *(_SHARES if not unit_wanted else unit_wanted.split()[:1]))
     return bool(foreign) or unit not in alike
-
-
-def _cell(text: str) -> Any:
-    try:
-        return as_number(text)
-    except ValueError:
-        return text
-
-
-def _key(keys: tuple[Any, ...]) -> str | None:
-    path = ""
-    for part in keys:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
-    return path[:120] or None
-
-
-_PLAIN = {"a valid dictionary": "a table", "a valid list": "a list", "a valid string": "a text"}
-
-
-def _reason_of_type(fault: Mapping[str, Any], value: Any) -> str:
-    if fault["type"] == "missing":
-        return "a value is required"
-    if fault["type"] == "extra_forbidden":
-        return "this key is unknown"
-    if fault["type"] == "argument":
-        return str(fault["msg"])
-    expected = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
-    expected = _PLAIN.get(expected, expected)
-    return f"found {shown(fault.get('input', value))}, expected {expected}"

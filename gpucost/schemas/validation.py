@@ -41,14 +41,12 @@ def row_model(name: str) -> "type[BaseModel]":
     table = table_of(name)
     fields: dict[str, Any] = {}
     for column in table.columns:
-        kind: Any = Annotated[_python_type(column), BeforeValidator(_reader(column))]
-        fields[column.name] = (kind, ... if column.required else None)
+        kind: Any = {"text": str, "integer": int, "number": float, "date": date, "flag": bool}[column.kind]
+        reader = BeforeValidator(_reader(column))
+        fields[column.name] = (
+            (Annotated[kind, reader], ...) if column.required else (Annotated[kind | None, reader], None)
+        )
     return create_model(f"{table.name}_row", __config__=ConfigDict(extra="forbid"), **fields)
-
-
-def _python_type(column: TableColumn) -> Any:
-    kind = {"text": str, "integer": int, "number": float, "date": date, "flag": bool}[column.kind]
-    return kind if column.required else kind | None
 
 
 def _reader(column: TableColumn) -> Any:
@@ -83,7 +81,7 @@ def cell_text(column: TableColumn, value: Any) -> str | None:
             return repr(value)
     elif isinstance(value, date) and not isinstance(value, datetime) and column.kind == "date":
         return value.isoformat()
-    _READERS[column.kind](value, column)
+    _READERS[column.kind](value, column)  # its refusal says more than the one below
     raise ValueError(f"{shown(value)} is not a value of this column")
 
 
@@ -106,33 +104,25 @@ def _read_number(cell: Any, column: TableColumn) -> float:
     if isinstance(cell, bool):
         raise ValueError(f"expected a number, found {shown(cell)}")
     if isinstance(cell, str):
-        _refuse_formatted(cell)
+        # what a spreadsheet or a person writes for people: none is guessed at, each is told how to be written
+        if _FORMULA.match(cell):
+            raise ValueError(f"{shown(cell)} is a spreadsheet formula; write its value")
+        if _THOUSANDS.fullmatch(cell):
+            raise ValueError(f"{shown(cell)} has thousands separators; write {re.sub(r'[^0-9.+-]', '', cell)}")
+        if _DECIMAL_COMMA.fullmatch(cell):
+            raise ValueError(f"{shown(cell)} has a decimal comma; write {cell.replace(',', '.')}")
+        if cell[:1] in "$€£":
+            raise ValueError(f"{shown(cell)} has a currency sign; write the number in the unit that the column names")
+        if cell.endswith("%"):
+            raise ValueError(f"{shown(cell)} is a percentage; write a fraction of one")
+        if "_" in cell:  # Python reads 1_000 as a number, no other reader of the file does
+            raise ValueError(f"expected a number, found {shown(cell)}")
     try:
         value = as_number(cell)
     except (TypeError, ValueError):
         raise ValueError(f"expected a number, found {shown(cell)}") from None
     if not math.isfinite(value):
         raise ValueError(f"{shown(cell)} is not a finite number; leave the cell empty if it is unknown")
-    _check_range(value, cell, column)
-    return value
-
-
-def _refuse_formatted(cell: str) -> None:
-    if _FORMULA.match(cell):
-        raise ValueError(f"{shown(cell)} is a spreadsheet formula; write its value")
-    if _THOUSANDS.fullmatch(cell):
-        raise ValueError(f"{shown(cell)} has thousands separators; write {re.sub(r'[^0-9.+-]', '', cell)}")
-    if _DECIMAL_COMMA.fullmatch(cell):
-        raise ValueError(f"{shown(cell)} has a decimal comma; write {cell.replace(',', '.')}")
-    if cell[:1] in "$€£":
-        raise ValueError(f"{shown(cell)} has a currency sign; write the number in the unit that the column names")
-    if cell.endswith("%"):
-        raise ValueError(f"{shown(cell)} is a percentage; write a fraction of one")
-    if "_" in cell:
-        raise ValueError(f"expected a number, found {shown(cell)}")
-
-
-def _check_range(value: float, cell: Any, column: TableColumn) -> None:
     if column.positive and value == 0:
         raise ValueError("zero stands for a missing value; leave the cell empty")
     if (column.positive or column.low == 0) and value < 0:
@@ -145,6 +135,7 @@ def _check_range(value: float, cell: Any, column: TableColumn) -> None:
         raise ValueError(f"{cell} lies above {column.high:g}, the largest value that makes sense in this unit")
     if column.name.endswith("_fraction") and not 0 <= value <= 1:
         raise ValueError(f"{cell} is not a fraction of one; write 70 % as 0.7")
+    return value
 
 
 def _read_integer(cell: Any, column: TableColumn) -> int:
@@ -153,6 +144,7 @@ def _read_integer(cell: Any, column: TableColumn) -> int:
         raise ValueError(f"expected a whole number, found {shown(cell)}")
     if abs(value) >= _BEYOND:
         raise ValueError(f"{shown(cell)} is more than any count")
+    # a float has 53 bits: digits are read again as they stand, or large counts would change their last ones
     return int(cell) if isinstance(cell, (int, str)) and str(cell).lstrip("+-").isdigit() else int(value)
 
 
@@ -234,10 +226,22 @@ def check_file(table: DataTable, path: Path) -> tuple[list[dict[str, Any]], list
         cells = read_cells(path)
     except DataError as error:
         return [], [Fault(name, error.row, error.column, error.reason)]
-    faults = _header_faults(table, name, cells)
+    header = cells[0][1]
+    faults = shared_faults(name, header)
+    if len(header) == 1 and faults:  # other separators: every column would be missing too, which says nothing
+        return [], faults
+    missing = [column for column in table.columns if column.required and column.name not in header]
+    unknown = [column for column in header if column not in table.names and not column.startswith(_OWN_COLUMN)]
+    faults = [
+        *(Fault(name, 1, column.name, f"the column is missing; it holds: {column.description}") for column in missing),
+        *(Fault(name, 1, column or None, unknown_column(column, table)) for column in unknown),
+        *faults,
+    ]
     if faults:
         return [], faults
-    header, rows = cells[0][1], []
+    rows: list[dict[str, Any]] = []
+    line_of_key: dict[tuple[Any, ...], int] = {}
+    repetitions = []
     for number, line in cells[1:]:
         if len(line) != len(header):
             reason = f"{len(line)} cells where the header has {len(header)}; quote cells that hold commas"
@@ -246,10 +250,14 @@ def check_file(table: DataTable, path: Path) -> tuple[list[dict[str, Any]], list
         row = {column: cell for column, cell in zip(header, line, strict=True) if not column.startswith(_OWN_COLUMN)}
         typed, row_faults = check_row(table, row, name, number)
         faults += row_faults
-        rows.append((number, typed))
-    if not faults:
-        faults = duplicate_faults(table, name, rows)
-    return [row for _, row in rows], faults
+        rows.append(typed)
+        key = tuple(typed.get(column) for column in table.key)
+        if key in line_of_key:
+            reason = f"the same {', '.join(table.key)} as in row {line_of_key[key]}; drop one of them"
+            repetitions.append(Fault(name, number, table.key[0], reason))
+        line_of_key.setdefault(key, number)
+    # keys of rows with bad cells are empty, and would all be the same
+    return rows, faults or repetitions
 
 
 def check_row(
@@ -262,38 +270,32 @@ def check_row(
         return row_model(table.name).model_validate(dict(row)).model_dump(), []
     except ValidationError as error:
         errors = error.errors(include_url=False)
-        places = (str(item["loc"][0]) if item["loc"] else None for item in errors)
-        return {}, [Fault(name, number, at, _reason(table, item, row)) for at, item in zip(places, errors, strict=True)]
-
-
-def _reason(table: DataTable, item: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    column = str(item["loc"][0]) if item["loc"] else ""
-    if item["type"] == "extra_forbidden":
-        return unknown_column(column, table)
-    if item["type"] == "value_error":
-        return str(item["ctx"]["error"])
-    if item["type"] == "missing":
-        return "a value is required"
-    return f"{item['msg']}; found {row.get(column)!r}"
-
-
-def duplicate_faults(table: DataTable, name: str, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Fault]:
-    """Return the rows whose key another row of the file has already."""
-    first_rows: dict[tuple[Any, ...], int] = {}
     faults = []
-    for number, row in rows:
-        key = tuple(row.get(column) for column in table.key)
-        if key in first_rows:
-            reason = f"the same {', '.join(table.key)} as in row {first_rows[key]}; drop one of them"
-            faults.append(Fault(name, number, table.key[0], reason))
-        first_rows.setdefault(key, number)
-    return faults
+    for item in errors:
+        column = str(item["loc"][0]) if item["loc"] else ""
+        if item["type"] == "extra_forbidden":
+            reason = unknown_column(column, table)
+        elif item["type"] == "value_error":
+            reason = str(item["ctx"]["error"])
+        elif item["type"] == "missing":
+            reason = "a value is required"
+        else:
+            reason = f"{item['msg']}; found {row.get(column)!r}"
+        faults.append(Fault(name, number, column if item["loc"] else None, reason))
+    return {}, faults
 
 
 def read_cells(path: Path) -> list[tuple[int, list[str]]]:
     """Read a CSV file into numbered lines of cells; refuse what is not plain UTF-8 CSV."""
     name = str(path)
-    text = _decoded(read_bytes(path, "limit_table_file_bytes"), name)
+    data = read_bytes(path, "limit_table_file_bytes")
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # what Excel calls Unicode text
+        raise DataError("is UTF-16. Save it as CSV in UTF-8.", file=name, row=1)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        reason = f"is not UTF-8 (byte 0x{data[error.start]:02x}). Save it as CSV in UTF-8."
+        raise DataError(reason, file=name, row=data.count(b"\n", 0, error.start) + 1) from None
     if "\0" in text:
         raise DataError("contains NUL bytes, so it is not a text file. Save it as CSV in UTF-8.", file=name)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -309,33 +311,6 @@ def read_cells(path: Path) -> list[tuple[int, list[str]]]:
     if not lines:
         raise DataError("is empty; the first row must name the columns", file=name)
     return lines
-
-
-def _decoded(data: bytes, name: str) -> str:
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise DataError("is UTF-16. Save it as CSV in UTF-8.", file=name, row=1)
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        row = data.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"is not UTF-8 (byte 0x{data[error.start]:02x}). Save it as CSV in UTF-8.", file=name, row=row
-        ) from None
-
-
-def _header_faults(table: DataTable, name: str, cells: list[tuple[int, list[str]]]) -> list[Fault]:
-    header = cells[0][1]
-    shared = shared_faults(name, header)
-    if len(header) == 1 and shared:
-        return shared
-    faults = [
-        Fault(name, 1, column.name, f"the column is missing; it holds: {column.description}")
-        for column in table.columns
-        if column.required and column.name not in header
-    ]
-    unknown = (column for column in header if column not in table.names and not column.startswith(_OWN_COLUMN))
-    faults += [Fault(name, 1, column or None, unknown_column(column, table)) for column in unknown]
-    return faults + shared
 
 
 def shared_faults(name: str, header: Sequence[str]) -> list[Fault]:

@@ -26,12 +26,19 @@ if TYPE_CHECKING:
     import httpx
 
 T = TypeVar("T")
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TRIES, REDIRECTS = 5, 5
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0  # before the second try, then twice as long each time; what a server may ask
 _PIECE_BYTES = 65_536
-_AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
+_AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))  # statuses that pass: too busy, or something behind is down
 _MOVED = frozenset((301, 302, 303, 307, 308))
+_FAILURES = {  # of httpx by their class; any other goes by the name of its class
+    "ConnectTimeout": "no connection in time",
+    "ReadTimeout": "the server went silent",
+    "ConnectError": "no connection",
+    "RemoteProtocolError": "the connection broke before the end",
+    "ReadError": "the connection broke",
+}
 
 
 class FetchError(GpuCostError):
@@ -123,13 +130,13 @@ class Client:
         """Fetch a body into a file, which is there only once it is whole, and is what its SHA-256 says where known."""
 
         def write() -> Path:
-            draft, found = target.with_name(target.name + ".part"), sha256()
+            draft, content_hash = target.with_name(target.name + ".part"), sha256()
             try:
                 with draft.open("wb") as out:
                     for piece in self._pieces(url, **how):
-                        found.update(piece)
+                        content_hash.update(piece)
                         out.write(piece)
-                if digest is not None and found.hexdigest() != digest:
+                if digest is not None and content_hash.hexdigest() != digest:
                     raise FetchError(f"{place_of(url)}: is damaged: its content has a different SHA-256.")
                 return draft.replace(target)
             except OSError as error:
@@ -152,7 +159,7 @@ class Client:
                 if self.is_late:
                     raise _late(url) from None
                 wait_s = failure.wait_s
-                if wait_s is None:
+                if wait_s is None:  # at random, so that readers whom one failure met do not all come back at once
                     wait_s = FIRST_WAIT_S * 2 ** (turn - 1) * random.uniform(0.5, 1.5)
                 if turn == TRIES or wait_s > min(LONGEST_WAIT_S, self._deadline.left_s):
                     tried = "once" if turn == 1 else f"{turn} times"
@@ -174,17 +181,18 @@ class Client:
         address = self._address(url)
         try:
             for _ in range(REDIRECTS + 1):
-                asked = self._session(httpx).build_request(
+                left_s = max(0.001, self._deadline.left_s)  # httpx takes 0 for no limit
+                request = self._session(httpx).build_request(
                     method,
                     address,
                     headers=sent_headers,
                     content=content,
-                    timeout=self._timeout(httpx),
-                    extensions={"trace": self._noted},
+                    timeout=httpx.Timeout(min(self._read_timeout_s, left_s), connect=min(10.0, left_s)),
+                    extensions={"trace": self._note_connection},
                 )
-                with closing(self._session(httpx).send(asked, stream=True)) as answer:
+                with closing(self._session(httpx).send(request, stream=True)) as answer:
                     if answer.status_code not in _MOVED:
-                        _judge(answer)
+                        _refuse_failure(answer)
                         yield from self._unpacked(answer, min(most_bytes or self.most_bytes, self.most_bytes))
                         return
                     target = urljoin(str(answer.url), answer.headers.get("location", ""))
@@ -198,7 +206,8 @@ class Client:
                         }
                     address = self._address(target)  # where it leads is judged like where it began
         except httpx.TransportError as error:
-            raise _Passing(_failure_text(error)) from None
+            name = type(error).__name__
+            raise _Passing(_FAILURES.get(name, name)) from None
         except (httpx.InvalidURL, ValueError):
             raise FetchError(f"{place_of(url)}: is not a web address.") from None
         raise FetchError(f"{place_of(url)}: redirects more than {REDIRECTS} times.")
@@ -208,12 +217,8 @@ class Client:
             self._client = httpx.Client(follow_redirects=False)
         return self._client
 
-    def _timeout(self, httpx: Any) -> Any:
-        left_s = max(0.001, self._deadline.left_s)
-        return httpx.Timeout(min(self._read_timeout_s, left_s), connect=min(10.0, left_s))
-
-    def _noted(self, event: str, about: Mapping[str, Any]) -> None:
-        """Take note of a connection that was made, so that it can be cut."""
+    def _note_connection(self, event: str, about: Mapping[str, Any]) -> None:
+        """Take note of a connection that was made, so that it can be cut; httpx calls it at each step of a request."""
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             connection = about["return_value"].get_extra_info("socket")
             if isinstance(connection, socket.socket):
@@ -233,22 +238,32 @@ class Client:
         if self._mirror:
             mirror = urlsplit(self._mirror)
             if parts[:2] == mirror[:2] and f"{parts.path}/".startswith(f"{mirror.path}/"):
-                return url
+                return url  # a redirect within the mirror
             query = f"?{parts.query}" if parts.query else ""
             return f"{self._mirror}/{parts.netloc}{parts.path}{query}"
-        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
+        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
             raise FetchError(f"{place_of(url)}: only https is allowed.")
         return url
 
     def _unpacked(self, answer: Any, most_bytes: int) -> Iterator[bytes]:
         """Yield the body unpacked, in pieces; more than the bound, or a body that ends early, is an error."""
         packed = answer.headers.get("content-encoding", "").lower() == "gzip"
-        unpacker = zlib.decompressobj(31) if packed else None
+        unpacker = zlib.decompressobj(31) if packed else None  # 16 for gzip's header, 15 for the largest window
         total = 0
         for raw in answer.iter_raw():  # as they come: a piece of a fixed size would be waited for
-            for piece in _inflated(unpacker, raw) if unpacker else (raw,):
+            remainder = raw
+            while remainder and not (unpacker and unpacker.eof):
+                if unpacker:
+                    try:
+                        piece = unpacker.decompress(remainder, _PIECE_BYTES)
+                    except zlib.error:
+                        raise _Passing("the answer is packed wrongly") from None
+                    remainder = unpacker.unconsumed_tail
+                else:
+                    piece, remainder = remainder, b""
                 total += len(piece)
                 self.fetched_bytes += len(piece)
+                # of all requests together four times the bound of one: a source has a handful of large files
                 if total > most_bytes or self.fetched_bytes > 4 * self.most_bytes:
                     raise FetchError(f"{place_of(str(answer.url))}: is larger than {most_bytes / 1e6:,.0f} MB.")
                 yield piece
@@ -264,19 +279,20 @@ def _late(url: str) -> FetchError:
     return FetchError(f"{place_of(url)}: the time limit of this source has passed.")
 
 
-def _inflated(unpacker: Any, raw: bytes) -> Iterator[bytes]:
-    try:
-        while raw and not unpacker.eof:
-            yield unpacker.decompress(raw, _PIECE_BYTES)
-            raw = unpacker.unconsumed_tail
-    except zlib.error:
-        raise _Passing("the answer is packed wrongly") from None
+def _refuse_failure(answer: Any) -> None:
+    """Let an answer pass whose status is 200; of one that may pass, say how long its server asks to wait."""
+    from email.utils import parsedate_to_datetime
 
-
-def _judge(answer: Any) -> None:
     status = answer.status_code
     if status in _AGAIN:
-        raise _Passing(f"the server answers {status}", _asked_wait_s(answer.headers.get("retry-after")))
+        wait_s = None
+        if retry_after := answer.headers.get("retry-after"):
+            with suppress(TypeError, ValueError):  # seconds or a moment; what is neither is as if it were not there
+                if retry_after.strip().isdigit():
+                    wait_s = float(retry_after)
+                else:
+                    wait_s = max(0.0, (parsedate_to_datetime(retry_after) - clock.instant()).total_seconds())
+        raise _Passing(f"the server answers {status}", wait_s)
     if status in (401, 403):
         raise FetchError(
             f"{place_of(str(answer.url))}: the server refuses access ({status}); is the key set and valid?"
@@ -285,34 +301,5 @@ def _judge(answer: Any) -> None:
         raise FetchError(f"{place_of(str(answer.url))}: the server answers {status}.")
 
 
-def _asked_wait_s(value: str | None) -> float | None:
-    """Read Retry-After: seconds, or a moment."""
-    from email.utils import parsedate_to_datetime
-
-    if not value:
-        return None
-    try:
-        later_s = (
-            float(value)
-            if value.strip().isdigit()
-            else (parsedate_to_datetime(value) - clock.instant()).total_seconds()
-        )
-        return max(0.0, later_s)
-    except (TypeError, ValueError):
-        return None
-
-
-def _failure_text(error: Exception) -> str:
-    name = type(error).__name__
-    texts = {
-        "ConnectTimeout": "no connection in time",
-        "ReadTimeout": "the server went silent",
-        "ConnectError": "no connection",
-        "RemoteProtocolError": "the connection broke before the end",
-        "ReadError": "the connection broke",
-    }
-    return texts.get(name, name)
-
-
-def _no_number(text: str) -> Any:
+def _no_number(text: str) -> Any:  # NaN and Infinity, which JSON has not and Python reads
     raise ValueError(text)

@@ -21,7 +21,7 @@ from gpucost.errors import DiskError, UsageError
 from gpucost.gate import shown
 
 _MARK = ".part-"  # in the name of a temporary file, after the target's
-_YOUNG_S = 60.0
+_YOUNG_S = 60.0  # so long a temporary file may not have got its lock yet; of an older one the lock alone decides
 _FOLDER = "gpucost-folder-"  # before the process in the name of a temporary folder
 
 
@@ -47,7 +47,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
     try:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         _locks(descriptor)
-        os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        if target.exists():
+            mode = target.stat().st_mode & 0o777
+        else:  # as the system would make it; its mask can only be read by setting it
+            mask = os.umask(0)
+            os.umask(mask)
+            mode = 0o666 & ~mask
+        os.chmod(temporary, mode)
         yield temporary
         os.replace(temporary, target)
     except Exception as error:
@@ -110,15 +116,19 @@ def _clean(folder: Path, start: str) -> None:
     """Remove the temporary files and folders of such a name that no living process has locked."""
     with suppress(OSError):
         for entry in os.scandir(folder):
-            if entry.name.startswith(start) and not entry.is_symlink():
-                with suppress(OSError):
-                    if not (_is_young(entry) and _alive(entry.name, start)):
-                        _remove_unlocked(entry)
-
-
-def _is_young(entry: os.DirEntry[str]) -> bool:
-    """Tell whether a temporary file may not have got its lock yet; of an older one the lock alone decides."""
-    return time.time() - entry.stat(follow_symlinks=False).st_mtime < _YOUNG_S
+            if not entry.name.startswith(start) or entry.is_symlink():
+                continue
+            with suppress(OSError):
+                is_young = time.time() - entry.stat(follow_symlinks=False).st_mtime < _YOUNG_S
+                if is_young and _alive(entry.name, start):
+                    continue
+                is_folder = entry.is_dir()
+                descriptor = os.open(entry.path, os.O_RDONLY if is_folder else os.O_RDWR)
+                try:
+                    if _locks(descriptor):
+                        (shutil.rmtree if is_folder else os.unlink)(entry.path)
+                finally:
+                    os.close(descriptor)
 
 
 def _alive(name: str, start: str) -> bool:
@@ -128,19 +138,9 @@ def _alive(name: str, start: str) -> bool:
         os.kill(int(number), 0)
     except (ValueError, OverflowError, ProcessLookupError):
         return False
-    except OSError:
+    except OSError:  # it lives, and belongs to somebody else
         return True
     return True
-
-
-def _remove_unlocked(entry: os.DirEntry[str]) -> None:
-    folder = entry.is_dir()
-    descriptor = os.open(entry.path, os.O_RDONLY if folder else os.O_RDWR)
-    try:
-        if _locks(descriptor):
-            (shutil.rmtree if folder else os.unlink)(entry.path)
-    finally:
-        os.close(descriptor)
 
 
 def _locks(descriptor: int) -> bool:
@@ -154,21 +154,16 @@ def _locks(descriptor: int) -> bool:
     return True
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FULL_SAID = re.compile("no space left|quota exceeded|file too large", re.IGNORECASE)  # by the database, of the system
-_WRITING_SAID = re.compile(r"\b(write|create|truncate|sync|read-only)\b|cannot open file", re.IGNORECASE)
+# DuckDB raises one class for every trouble with files, without the system's number: its words alone tell them apart
+_FULL_TEXT = re.compile("no space left|quota exceeded|file too large", re.IGNORECASE)
+_WRITING_TEXT = re.compile(r"\b(write|create|truncate|sync|read-only)\b|cannot open file", re.IGNORECASE)
 
 
 def is_of_disk(error: BaseException) -> bool:
     """Tell whether an error is one of files: the system's, or the database's over a file that it writes."""
     if type(error).__name__ == "IOException" and type(error).__module__.endswith("duckdb"):
-        return bool(_FULL_SAID.search(str(error)) or _WRITING_SAID.search(str(error)))
+        return bool(_FULL_TEXT.search(str(error)) or _WRITING_TEXT.search(str(error)))
     return isinstance(error, OSError)
 
 
@@ -183,7 +178,7 @@ def disk_trouble(target: Path, error: Exception) -> DiskError:
             f"cannot write {target}: the temporary folder is full or cannot be written. Make room there, or name"
             " another one in the environment variable TMPDIR."
         )
-    if number in _FULL or (number is None and _FULL_SAID.search(str(error))):
+    if number in _FULL or (number is None and _FULL_TEXT.search(str(error))):
         return DiskError(f"cannot write {target}: no space is left in {folder}. Make room, or name another folder.")
     reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
     return DiskError(f"cannot write {target}: {reason}. Name a file in a folder that you may write to.")
@@ -197,7 +192,7 @@ def _lies_with_temporary_folder(folder: Path, error: Exception) -> bool:
         return False
     try:
         temporary = Path(tempfile.gettempdir())
-    except OSError:
+    except OSError:  # it looks for a folder that takes a file, and there is none
         return True
     return _free_bytes(temporary) < _free_bytes(folder) and temporary.stat().st_dev != folder.stat().st_dev
 

@@ -38,6 +38,7 @@ FORMAT = 1
 SEAL, SEAL_KEY = "seal.json", "GPUCOST_STORE_KEY"
 _NAME = re.compile(r"\d{8}T\d{12}Z-[0-9a-f]{16}")
 _HASH = re.compile(r"[0-9a-f]{64}")
+# of what a manifest says of a part: JSON from outside, which a record does not check
 _TYPES = {"source": str, "kind": str, "rows": int, "size_bytes": int, "sha256": str, "origin": dict, "changes": dict}
 _UNFINISHED_S = 86_400  # what lies in tmp/ for longer belongs to a process that is no more
 _YOUNG_S = 3_600  # a part without a manifest may still get one
@@ -145,18 +146,20 @@ class Folder:
         What was published after the snapshot with the id `last` is left out.
         """
         parts: list[tuple[Snapshot, Part, Path]] = []
-        taken: set[tuple[str, str, date | None]] = set()
+        keys: set[tuple[str, str, date | None]] = set()
         snapshots = self.snapshots
         if last is not None:
             ids = [snapshot.id for snapshot in snapshots]
+            # up to the last with that id; a store that has it not knows nothing of that time
             snapshots = snapshots[: len(ids) - ids[::-1].index(last)] if last in ids else []
         for snapshot in reversed(snapshots):
             for part in snapshot.parts:
                 key = (part.kind, part.source, part.observed_on if every else None)
-                if (until is not None and part.observed_on > until) or key in taken:
+                if (until is not None and part.observed_on > until) or key in keys:
                     continue
+                # of a damaged part the one before serves: its key stays open
                 if (file := self.part_file(part)) is not None:
-                    taken.add(key)
+                    keys.add(key)
                     parts.append((snapshot, part, file))
         return parts
 
@@ -197,7 +200,9 @@ class Folder:
     def publish(self, parts: Iterable[Part], workplace: Path, now: datetime | None = None) -> Snapshot:
         """Write the manifest of parts that were adopted; from then on the snapshot exists."""
         made_at = now or clock.now()
-        body = _written(made_at, parts)
+        rows = [{**asdict(part), "observed_on": part.observed_on.isoformat()} for part in parts]
+        content = {"format": FORMAT, "made_at": made_at.isoformat(), "parts": rows}
+        body = json.dumps(content, indent=1, sort_keys=True).encode()
         name = f"{made_at:%Y%m%dT%H%M%S%f}Z-{sha256(body).hexdigest()[:16]}"
         draft = workplace / f"{name}.json"
         target = self.path / "snapshots" / draft.name
@@ -216,6 +221,7 @@ class Folder:
         """Check every manifest and every part; return what is wrong."""
         self.__dict__.pop("snapshots", None)
         self.faults.clear()
+        # snapshots share most parts: each is read once
         for part in {part.sha256: part for snapshot in self.snapshots for part in snapshot.parts}.values():
             self.part_file(part)
         return list(self.faults)
@@ -261,12 +267,16 @@ class Folder:
         names, hashes = [], {}
         for name, files in self.whole():
             for kind, file in files:
-                _copied(file, target / kind / file.name)
+                copy = target / kind / file.name
+                # its name is its hash: a copy of that size is the same, and stays as it is for those who mirror it
+                if not copy.exists() or copy.stat().st_size != file.stat().st_size:
+                    with replacing(copy) as draft:
+                        shutil.copyfile(file, draft)
                 hashes[f"{kind}/{file.name}"] = hash_of(file)
             names.append(name)
         if changes:
             write_bytes(target / "CHANGES.md", changes.encode())
-        index = index_of(names)
+        index = json.dumps({"format": FORMAT, "snapshots": names}, indent=1).encode()
         write_bytes(target / SEAL, seal({**hashes, "index.json": sha256(index).hexdigest()}))
         write_bytes(target / "index.json", index)
         return len(names)
@@ -278,11 +288,16 @@ def seal(hashes: Mapping[str, str]) -> bytes:
     The key (`GPUCOST_STORE_KEY`, shared by publisher and readers) signs by HMAC-SHA-256; without one the seal proves
     that nothing changed on the way from the one who published it, not who that was.
     """
-    listed = json.dumps({"format": FORMAT, "files": dict(sorted(hashes.items()))}, indent=1, sort_keys=True).encode()
-    content = {"format": FORMAT, "files": dict(sorted(hashes.items())), "sha256": sha256(listed).hexdigest()}
+    listing = _listing(hashes)
+    content = {"format": FORMAT, "files": dict(sorted(hashes.items())), "sha256": sha256(listing).hexdigest()}
     if key := os.environ.get(SEAL_KEY, ""):
-        content["hmac_sha256"] = hmac.new(key.encode(), listed, sha256).hexdigest()
+        content["hmac_sha256"] = hmac.new(key.encode(), listing, sha256).hexdigest()
     return json.dumps(content, indent=1).encode()
+
+
+def _listing(hashes: Mapping[str, str]) -> bytes:
+    """Return the bytes that a seal's own hash and signature are of: publisher and reader write them alike."""
+    return json.dumps({"format": FORMAT, "files": dict(sorted(hashes.items()))}, indent=1, sort_keys=True).encode()
 
 
 def sealed(content: Any, location: str) -> Mapping[str, str]:
@@ -292,25 +307,14 @@ def sealed(content: Any, location: str) -> Mapping[str, str]:
         valid = all(isinstance(name, str) and _HASH.fullmatch(value) for name, value in files.items())
     except (KeyError, TypeError, ValueError):
         raise DataError("is not the seal of a store", file=f"{location}/{SEAL}") from None
-    listed = json.dumps({"format": FORMAT, "files": dict(sorted(files.items()))}, indent=1, sort_keys=True).encode()
-    if not valid or sha256(listed).hexdigest() != stated:
+    listing = _listing(files) if valid else b""
+    if not valid or sha256(listing).hexdigest() != stated:
         raise DataError("is damaged: its content has a different SHA-256", file=f"{location}/{SEAL}")
     if key := os.environ.get(SEAL_KEY, ""):
-        signature = hmac.new(key.encode(), listed, sha256).hexdigest()
+        signature = hmac.new(key.encode(), listing, sha256).hexdigest()
         if not hmac.compare_digest(signature, str(content.get("hmac_sha256", ""))):
             raise DataError(f"is not signed with the key in {SEAL_KEY}", file=f"{location}/{SEAL}")
     return files
-
-
-def index_of(names: Iterable[str]) -> bytes:
-    """Return the index of a published store."""
-    return json.dumps({"format": FORMAT, "snapshots": list(names)}, indent=1).encode()
-
-
-def _written(made_at: datetime, parts: Iterable[Part]) -> bytes:
-    rows = [{**asdict(part), "observed_on": part.observed_on.isoformat()} for part in parts]
-    content = {"format": FORMAT, "made_at": made_at.isoformat(), "parts": rows}
-    return json.dumps(content, indent=1, sort_keys=True).encode()
 
 
 def parsed(name: str, body: bytes) -> Snapshot:
@@ -322,26 +326,17 @@ def parsed(name: str, body: bytes) -> Snapshot:
         if content["format"] != FORMAT:
             reason = f"has the format {shown(content['format'])}, which a newer gpucost writes"
             raise DataError(reason, file=f"{name}.json")
-        parts = tuple(_part(item) for item in content["parts"])
-        return Snapshot(name, datetime.fromisoformat(content["made_at"]), parts)
+        parts = []
+        for item in content["parts"]:
+            values = {**item["origin"], **item.get("changes", {})}.values()
+            typed = all(type(item.get(name, kind())) is kind for name, kind in _TYPES.items())
+            plain = all(value is None or type(value) in (int, str) for value in values)
+            if not (typed and plain and _HASH.fullmatch(item["sha256"])) or any(True for _ in faults(item)):
+                raise ValueError("a value of another type")
+            parts.append(Part(**{**item, "observed_on": date.fromisoformat(item["observed_on"])}))
+        return Snapshot(name, datetime.fromisoformat(content["made_at"]), tuple(parts))
     except (KeyError, TypeError, ValueError, RecursionError):
         raise DataError("is not the manifest of a snapshot", file=f"{name}.json") from None
-
-
-def _part(item: Mapping[str, Any]) -> Part:
-    values = {**item["origin"], **item.get("changes", {})}.values()
-    typed = all(type(item.get(name, kind())) is kind for name, kind in _TYPES.items())
-    plain = all(value is None or type(value) in (int, str) for value in values)
-    if not (typed and plain and _HASH.fullmatch(item["sha256"])) or next(faults(item), None):
-        raise ValueError("a value of another type")
-    return Part(**{**item, "observed_on": date.fromisoformat(item["observed_on"])})
-
-
-def _copied(file: Path, target: Path) -> None:
-    if target.exists() and target.stat().st_size == file.stat().st_size:
-        return
-    with replacing(target) as draft:
-        shutil.copyfile(file, draft)
 
 
 def _sync(path: Path) -> None:

@@ -42,47 +42,43 @@ def fetched(url: str, cache: Path, client: Client | None = None, deadline: Deadl
 
 def _update(folder: Folder, url: str, client: Client) -> bool:
     """Fetch what a copy lacks; what cannot be had is a fault of the folder."""
+    base = url.rstrip("/")
     try:
-        names = _index(url, client, _seal(url, client))
+        hashes = None
+        try:
+            hashes = sealed(client.json(f"{base}/{SEAL}", most_bytes=_SMALL_BYTES), place_of(url))
+        except FetchError:  # a store of before seals; whoever sets a key trusts only what is signed
+            if os.environ.get(SEAL_KEY):
+                raise FetchError(f"{place_of(url)}: has no {SEAL}, and {SEAL_KEY} asks for a signed one.") from None
+        body = client.body(f"{base}/index.json", most_bytes=_SMALL_BYTES)
+        if hashes is not None and hashes.get("index.json") != sha256(body).hexdigest():
+            # fetched while it was being published: the index is written after its seal
+            raise FetchError(f"{place_of(url)}: its index.json does not match its {SEAL}. Try again in a minute.")
+        try:
+            content = json.loads(body)
+        except (ValueError, RecursionError):
+            content = None
+        names = content.get("snapshots") if isinstance(content, dict) and content.get("format") == FORMAT else None
+        if (
+            not isinstance(names, list)
+            or len(names) > _MOST_SNAPSHOTS
+            or not all(isinstance(name, str) for name in names)
+        ):
+            raise FetchError(f"{place_of(url)}: has no store (index.json). Publish one with `gpucost prices export`.")
     except FetchError as error:
         if not folder:
             raise
         folder.faults.append(f"{error} Its copy of the last time serves.")
         return True
     known = set(folder.names())
-    missing = [name for name in reversed(names) if name not in known]
+    missing = [name for name in sorted(names, reverse=True) if name not in known]
     for turn, name in enumerate(missing):
         if client.is_late:
-            rest = len(missing) - turn
-            folder.faults.append(f"{place_of(url)}: its time is over with {rest:,} snapshots not fetched.")
+            left = len(missing) - turn
+            folder.faults.append(f"{place_of(url)}: its time is over with {left:,} snapshots not fetched.")
             break
         _fetch_snapshot(folder, url, name, client)
     return True
-
-
-def _seal(url: str, client: Client) -> dict[str, str] | None:
-    """Return the SHA-256 of each file by the store's seal; None where it has none, which a key forbids."""
-    try:
-        content = client.json(f"{url.rstrip('/')}/{SEAL}", most_bytes=_SMALL_BYTES)
-    except FetchError:
-        if os.environ.get(SEAL_KEY):
-            raise FetchError(f"{place_of(url)}: has no {SEAL}, and {SEAL_KEY} asks for a signed one.") from None
-        return None
-    return dict(sealed(content, place_of(url)))
-
-
-def _index(url: str, client: Client, hashes: dict[str, str] | None) -> list[str]:
-    body = client.body(f"{url.rstrip('/')}/index.json", most_bytes=_SMALL_BYTES)
-    if hashes is not None and hashes.get("index.json") != sha256(body).hexdigest():
-        raise FetchError(f"{place_of(url)}: its index.json does not match its {SEAL}. Try again in a minute.")
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):
-        content = None
-    names = content.get("snapshots") if isinstance(content, dict) and content.get("format") == FORMAT else None
-    if not isinstance(names, list) or len(names) > _MOST_SNAPSHOTS or not all(isinstance(item, str) for item in names):
-        raise FetchError(f"{place_of(url)}: has no store (index.json). Publish one with `gpucost prices export`.")
-    return sorted(names)
 
 
 def _fetch_snapshot(folder: Folder, url: str, name: str, client: Client) -> None:
@@ -90,9 +86,9 @@ def _fetch_snapshot(folder: Folder, url: str, name: str, client: Client) -> None
     base = url.rstrip("/")
     try:
         # a name with a slash could lead out of the folder: it is never asked for, and empty bytes match no hash
-        safe = name.replace("/", "_").replace("\\", "_")
-        body = b"" if safe != name else client.body(f"{base}/snapshots/{name}.json", most_bytes=_SMALL_BYTES)
-        snapshot = parsed(safe, body)
+        safe_name = name.replace("/", "_").replace("\\", "_")
+        body = b"" if safe_name != name else client.body(f"{base}/snapshots/{name}.json", most_bytes=_SMALL_BYTES)
+        snapshot = parsed(safe_name, body)
         for part in snapshot.parts:
             target = folder.path / "parts" / f"{part.sha256}.parquet"
             if target.exists():
@@ -105,7 +101,7 @@ def _fetch_snapshot(folder: Folder, url: str, name: str, client: Client) -> None
         manifest = folder.path / "snapshots" / f"{name}.json"  # after its parts: what it names is then there
         _make_folder(manifest.parent)
         write_bytes(manifest, body)
-    except DiskError:
+    except DiskError:  # every snapshot would meet it
         raise
     except (DataError, FetchError) as error:
         folder.faults.append(str(error))

@@ -16,7 +16,7 @@ from gpucost.arguments import Argument, flag_of, known
 from gpucost.arguments.kinds import FILE, FLAG, TABLE, Kind, is_missing
 from gpucost.arguments.reading import refuse_twice_in_every_case, value_of
 from gpucost.ask import QUESTIONS
-from gpucost.catalog.loader import file_name, named, quiet, refuse_long, said_first
+from gpucost.catalog.loader import file_name, first_line, named, quiet, refuse_long
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import beside, repeated, shown
 from gpucost.limits import limit
@@ -172,7 +172,7 @@ def cases_of(source: Any) -> CaseTable:
         except duckdb.Error as error:
             if reader == "read_csv":
                 _refuse_text(path)
-            raise DataError(f"cannot be read as cases: {said_first(error)}", file=str(path)) from None
+            raise DataError(f"cannot be read as cases: {first_line(error)}", file=str(path)) from None
     if reader == "read_csv":
         made_up, columns = any(map(_MADE_UP.fullmatch, columns)), _trimmed(columns)
         if made_up:

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.later
 def asked(monkeypatch, tmp_path):
     """Count how often the database is asked for the offers, from a folder that is empty at first."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    count, ask = [], Catalog._asked_offers
-    monkeypatch.setattr(Catalog, "_asked_offers", lambda self: count.append(1) or ask(self))
+    count, ask = [], Catalog._queried_offers
+    monkeypatch.setattr(Catalog, "_queried_offers", lambda self: count.append(1) or ask(self))
     return count
 
 
