@@ -21,7 +21,7 @@ from typing import Any
 from gpucost.catalog.asof import load_history
 from gpucost.catalog.core import Catalog
 from gpucost.catalog.price_months import month_ends, prices_of_day
-from gpucost.catalog.prices import Watched, list_moves, mean_move, taken_together
+from gpucost.catalog.prices import Watched, list_moves, mean_move, combined
 from gpucost.errors import UnknownNameError
 from gpucost.options import OPTIONS, quote_family
 
@@ -138,7 +138,7 @@ def generation_declines(catalog: Catalog) -> list[dict[str, Any]]:
         watched = [of_seller for _, _, of_seller in groups[generation]]
         ratios = sorted(1 - of_seller.fall for of_seller in watched)
         low, high = (ratios[round(share * (len(ratios) - 1))] for share in (0.1, 0.9))
-        typical = 1 - taken_together(watched).fall
+        typical = 1 - combined(watched).fall
         rows.append(
             {
                 "generation": generation,

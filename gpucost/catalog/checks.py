@@ -120,7 +120,7 @@ class _Placed(NamedTuple):
 
 
 class _Lack(NamedTuple):
-    """What a row lacks elsewhere; a doubt is said aloud and accepted."""
+    """What a row _lacks elsewhere; a doubt is said aloud and accepted."""
 
     place: _Placed
     column: str
@@ -131,7 +131,7 @@ class _Lack(NamedTuple):
 _Tables = Mapping[str, Sequence[_Placed]]
 
 
-def lacks(tables: _Tables) -> Iterator[_Lack]:
+def _lacks(tables: _Tables) -> Iterator[_Lack]:
     """Yield what the rows of a whole collection owe one another."""
     # keys that another file of the table has already; within one file they are faults of the file
     for name, rows in tables.items():
@@ -248,7 +248,7 @@ def check_folder(root: Path) -> Report:
                 report.take(
                     path, check_rows(TABLES[name], [(item.number, item.row) for item in group], reference_rows), root
                 )
-    for lack in lacks(checked):
+    for lack in _lacks(checked):
         report.add(Fault(str(lack.place.file), lack.place.number, lack.column, lack.reason), root, lack.doubt)
     return report
 

@@ -21,7 +21,7 @@ from gpucost.catalog.loader import Store, shipped_root
 from gpucost.catalog.machines import MachineOnSale, machine_among, sold_index
 from gpucost.catalog.names import Regions, near
 from gpucost.catalog.records import OWN_SOURCE
-from gpucost.catalog.settings import book_layers, said, setting, store_place
+from gpucost.catalog.settings import book_layers, setting, spoken_setting, store_place
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError, UnknownNameError, UsageError
 from gpucost.options import counted_age_days
@@ -186,7 +186,7 @@ class _Layered(Shipped):
     @property
     def usual(self) -> bool:
         """Tell whether the catalog is seen from today with all that is known, unless its own date is later."""
-        return self._asked_as_of is None and self.known_as_of is None
+        return self._stated_as_of is None and self.known_as_of is None
 
     @cached_property
     def dated(self) -> date:
@@ -264,7 +264,7 @@ def _called(root: Path, folder: str | None) -> str:
 def parse_day(value: date | str | None, name: str) -> date | None:
     """Return a day as given, else as the setting of its name says."""
     argument = f"--{name.replace('_', '-')}"
-    if value is None and (spoken := said(name)):
+    if value is None and (spoken := spoken_setting(name)):
         value, argument = str(spoken.value), f"{spoken.speaker}: {name}"
     return None if value is None else date.fromisoformat(DATE.read(value, argument))
 
@@ -281,7 +281,7 @@ class Catalog(_Layered):
     def __reduce__(self) -> tuple[Any, ...]:
         """Say how another process opens it again: on the same days, from the same folders."""
         places = (
-            self._asked_as_of,
+            self._stated_as_of,
             self.known_as_of,
             self.store.root,
             self._layers,

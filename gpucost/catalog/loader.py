@@ -62,7 +62,7 @@ def parquet_file(root: Path, table: DataTable) -> Path:
     return pattern.parent.with_suffix(".parquet") if "*" in pattern.name else pattern.with_suffix(".parquet")
 
 
-class _Contents(Struct, frozen=True):
+class Contents(Struct, frozen=True):
     """The CSV files of one table as found on disk: their paths, headers and the hash over their bytes."""
 
     files: tuple[Path, ...]
@@ -71,7 +71,7 @@ class _Contents(Struct, frozen=True):
     joined: bytes  # all files under one header: one reading of a table of several files is far faster than many
 
 
-def read_contents(root: Path, table: DataTable) -> _Contents:
+def read_contents(root: Path, table: DataTable) -> Contents:
     """Hash a table's files and read their headers, each file once."""
     digest = blake2b(table.name.encode(), digest_size=16)
     headers: dict[Path, tuple[str, ...]] = {}
@@ -96,7 +96,7 @@ def read_contents(root: Path, table: DataTable) -> _Contents:
     joined = b"".join(bodies)
     if b"\r" in joined:  # a file that a spreadsheet of Windows has saved
         joined = joined.replace(b"\r\n", b"\n")
-    return _Contents(tuple(files), headers, digest.hexdigest(), joined)
+    return Contents(tuple(files), headers, digest.hexdigest(), joined)
 
 
 # --- A small table straight from its CSV file: for some hundred rows Python's own reader is quicker than a database.
@@ -111,7 +111,7 @@ _CELLS: dict[str, Callable[[str], Any] | None] = {
 }
 
 
-def _plain_rows(table: DataTable, contents: _Contents) -> list[dict[str, Any]] | None:
+def _plain_rows(table: DataTable, contents: Contents) -> list[dict[str, Any]] | None:
     """Return a table's rows, an empty cell as None; None where anything is unusual, for the database to judge."""
     if len(contents.files) != 1:
         return None
@@ -232,7 +232,7 @@ class Store:
         self.root = root
         self.lock = RLock()  # whoever makes a table or a view holds it: threads may share a catalog
         self._connection: DuckDBPyConnection | None = None
-        self._contents: dict[str, _Contents] = {}
+        self._contents: dict[str, Contents] = {}
         self._loaded: set[str] = set()
         self._plain: dict[str, list[dict[str, Any]] | None] = {}
         self._digests: dict[str, str] = {}  # of the CSV files that Parquet twins were made from; a checkout has none
@@ -269,7 +269,7 @@ class Store:
         if self._spare_folder is not None:
             self._spare_folder.cleanup()
 
-    def contents(self, name: str) -> _Contents:
+    def contents(self, name: str) -> Contents:
         """Return the files, headers and digest of a table, read once."""
         if name not in self._contents:
             self._contents[name] = read_contents(self.root, table_of(name))

@@ -23,7 +23,7 @@ _FAR_RATIO, _IMPOSSIBLE_RATIO = 5.0, 20.0
 _NEAR = 0.35  # a ratio within this share of 730 or of a node's GPUs is taken for a slip of units
 _AROUND_DAYS, _ENOUGH = 365, 5  # a median is taken over this many prices at least, seen within a year
 _SAME_PRICE = 0.005  # usd_per_gpu_hour may differ by rounding from usd_per_hour ÷ gpus
-_MOST_PLACED = 100_000  # rows whose network and region are looked at
+_MOST_PLACED = 100_000  # rows whose network and region are looked at, one by one in Python
 _MOST_ROWS = 1_000  # rows at fault that are named
 FILE_STEP = 2**40  # the rows of a further file are counted from a multiple of it
 
@@ -71,8 +71,9 @@ def check_prices(store: Store, prices: str, market: str, reference: Reference) -
     store.load("check_accelerators", {"id": "VARCHAR"}, [accelerators])
     types = {"system_id": "VARCHAR", "holds": "VARCHAR", "held": "BIGINT"}
     store.load("check_systems", types, [list(cells) for cells in zip(*systems, strict=True)])
-    checks = [*_references(store, reference), *_days(reference.today), *_amounts(), *_terms(), *_level(), *_siblings()]
-    rows = _compared(prices, market)
+    checks = [*_reference_checks(store, reference), *_row_checks(reference.today), *_comparison_checks()]
+    # what is usual is the nearer of two medians, over prices and over machines: one seller's list may name 20 regions
+    rows = _with_comparisons(prices, market)
     wrong = [f"coalesce({check.wrong}, false)" for check in checks]
     query = f"FROM ({rows}) WHERE {' OR '.join(wrong)}"
     rows_at_fault = store.fetch(f"SELECT *, [{', '.join(wrong)}] AS wrong {query} ORDER BY n LIMIT {_MOST_ROWS + 1}")
@@ -117,8 +118,8 @@ def contradicted(store: Store, prices: str, systems: Mapping[str, Row]) -> Itera
         system_id = row["system_id"] or f"{row['provider']}-{str(row['instance_type']).lower()}"
         fabric = systems.get(system_id, {}).get("fabric")
         if networks(fabric) and networks(row["interconnect"]) and not networks(fabric) & networks(row["interconnect"]):
-            said = f"{row['interconnect']!r} contradicts the machine: {system_id} is joined by {fabric}"
-            yield Finding(row["n"], "interconnect", said)
+            reason = f"{row['interconnect']!r} contradicts the machine: {system_id} is joined by {fabric}"
+            yield Finding(row["n"], "interconnect", reason)
 
 
 def placed(store: Store, prices: str, reference: Reference) -> Iterator[Finding]:
@@ -133,16 +134,12 @@ def placed(store: Store, prices: str, reference: Reference) -> Iterator[Finding]
         if (sale := reference.availability.of(row)).status == "unlisted":
             end = "look it up, it counts as your own" if reference.is_own else "not ranked"
             listed = f"the list {sale.source_id} of {sale.listed_on}"
-            said = f"{row['instance_type']} is not sold in {row['region']}, says {listed}: {end}"
-            yield Finding(row["n"], "region", said, True)
+            reason = f"{row['instance_type']} is not sold in {row['region']}, says {listed}: {end}"
+            yield Finding(row["n"], "region", reason, True)
 
 
-def _compared(prices: str, market: str) -> str:
-    """Return the SQL of prices beside what each is compared with: the median of its market, its siblings, its node.
-
-    What is usual is the nearer of two medians, over prices and over machines: the list of one seller may name twenty
-    regions.
-    """
+def _with_comparisons(prices: str, market: str) -> str:
+    """Return the SQL of prices beside what each is compared with: the median of its market, its siblings, its node."""
     spot = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.family == "preemptible")
     plain = ", ".join(quoted(name) for name in OPTIONS if is_plain(name))
     middle = "CAST(date_trunc('month', observed_on) AS DATE) + 14"
@@ -181,7 +178,7 @@ def _median(relation: str) -> str:
     GROUP BY ALL HAVING count(*) >= {_ENOUGH}"""
 
 
-def _references(store: Store, reference: Reference) -> Iterator[_Check]:
+def _reference_checks(store: Store, reference: Reference) -> Iterator[_Check]:
     """Yield the checks of what a price names: its provider, its node, its source, its accelerators."""
     keys: list[tuple[str, str]] = []
     for column in TABLES["offers"].columns:
@@ -193,7 +190,7 @@ def _references(store: Store, reference: Reference) -> Iterator[_Check]:
         yield _Check(
             f"{column.name} <> {quoted(OWN_SOURCE)}"
             f" AND {column.name} NOT IN (SELECT key FROM check_keys WHERE name = {quoted(table)})",
-            _said_of(column.name, f"{{!r}} is not in {table}; {remedy}, or name one that is there"),
+            _cell_finding(column.name, f"{{!r}} is not in {table}; {remedy}, or name one that is there"),
         )
     store.load("check_keys", {"name": "VARCHAR", "key": "VARCHAR"}, [list(cells) for cells in zip(*keys, strict=True)])
     yield _Check(
@@ -213,15 +210,15 @@ def _references(store: Store, reference: Reference) -> Iterator[_Check]:
     )
 
 
-def _said_of(column: str, sentence: str) -> Callable[[Row], tuple[str, str]]:
+def _cell_finding(column: str, sentence: str) -> Callable[[Row], tuple[str, str]]:
     """Return a finding of one cell."""
     return lambda row: (column, sentence.format(row[column]))
 
 
-def _days(today: date) -> Iterator[_Check]:
-    """Yield the checks of when a price was seen, learned and begins to hold."""
+def _row_checks(today: date) -> Iterator[_Check]:
+    """Yield the checks of a row by itself: its days, its amounts, its term and payment, its order and place."""
     for name in ("observed_on", "recorded_on"):
-        yield _Check(f"{name} > DATE '{today}'", _said_of(name, "{} lies in the future"))
+        yield _Check(f"{name} > DATE '{today}'", _cell_finding(name, "{} lies in the future"))
     yield _Check(
         "recorded_on < observed_on",
         lambda row: ("recorded_on", f"{row['recorded_on']} lies before the observation on {row['observed_on']}"),
@@ -233,10 +230,6 @@ def _days(today: date) -> Iterator[_Check]:
             f"{row['valid_from']} lies more than {ANNOUNCED_DAYS} days after the observation on {row['observed_on']}",
         ),
     )
-
-
-def _amounts() -> Iterator[_Check]:
-    """Yield the checks of the price of a GPU against that of its unit."""
     yield _Check(
         f"abs(usd_per_hour / gpus / usd_per_gpu_hour - 1) > {_SAME_PRICE}",
         lambda row: (
@@ -244,10 +237,6 @@ def _amounts() -> Iterator[_Check]:
             f"{row['usd_per_gpu_hour']:g} is not usd_per_hour ÷ gpus = {row['usd_per_hour'] / row['gpus']:g}",
         ),
     )
-
-
-def _terms() -> Iterator[_Check]:
-    """Yield the checks of what a price says about its term, its payment, its order and its place."""
     committed = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.family == "committed")
     is_committed = f'"option" IN ({committed})' if committed else "false"
     yield _Check(
@@ -294,10 +283,11 @@ def _terms() -> Iterator[_Check]:
     )
 
 
-def _level() -> Iterator[_Check]:
-    """Yield the check of a price against the median of its GPU in its market, spot or not."""
+def _comparison_checks() -> Iterator[_Check]:
+    """Yield the checks of a price against the median of its market, and against others of its file."""
 
-    def finding(row: Row) -> tuple[str, str] | tuple[str, str, bool]:
+    def level(row: Row) -> tuple[str, str] | tuple[str, str, bool]:
+        # the slips of units have ratios of their own: 730 hours in a month, 8 or 16 GPUs in a node
         ratio = row["usd_per_gpu_hour"] / row["usual"]
         stated = f"{row['usd_per_gpu_hour']:g} USD per GPU-hour is {ratio:.3g} × the median of {row['usual']:.3g}"
         if ratio > 1 and abs(ratio / HOURS_PER_MONTH - 1) < _NEAR:
@@ -310,11 +300,8 @@ def _level() -> Iterator[_Check]:
             return "gpus", f"{stated}: is it the price of a whole node? Write it in usd_per_hour, beside its gpus"
         return "usd_per_hour", stated, True
 
-    yield _Check(f"usd_per_gpu_hour NOT BETWEEN usual / {_FAR_RATIO} AND usual * {_FAR_RATIO}", finding)
-
-
-def _siblings() -> Iterator[_Check]:
-    """Yield the checks of a price against others of its file: spot below on demand, one price at one time."""
+    yield _Check(f"usd_per_gpu_hour NOT BETWEEN usual / {_FAR_RATIO} AND usual * {_FAR_RATIO}", level)
+    # spot below on demand, and one price at one time
     yield _Check(
         "usd_per_gpu_hour >= plain_usd",
         lambda row: (

@@ -7,34 +7,27 @@ Parquet file of this process.
 
 import csv
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gpucost.catalog import price_rows
 from gpucost.catalog.book_files import Draft
 from gpucost.catalog.loader import Store, engine, file_name, first_line, named, quoted, refuse_long
-from gpucost.catalog.price_rows import (
-    BOOK_COLUMNS,
-    complete_already,
-    completed,
-    every_column,
-    fault_said,
-    judged,
-    read,
-    reading,
-)
+from gpucost.catalog.price_rows import every_column
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import repeated, shown
 from gpucost.limits import limit
-from gpucost.schemas import DUCKDB_TYPES, TABLES, TableColumn
+from gpucost.schemas import DUCKDB_TYPES, TABLES
 from gpucost.schemas.validation import cell_text, unknown_column
 from gpucost.store.files import put_parquet
 
 if TYPE_CHECKING:
     from gpucost.catalog.book_rows import Completion
 
-MOST_NAMES = 10_000  # different names of GPUs, systems or providers in one file
+_MOST_NAMES = 10_000  # different names of GPUs, systems or providers in one file
 _SHOWN_TWICE = 100  # offers that stand twice among which the one to name is looked for
 _ALIKE = (  # offers that are equal in these differ in name and price alone
     "provider",
@@ -58,7 +51,7 @@ _ALIKE = (  # offers that are equal in these differ in name and price alone
 
 
 Row = Mapping[str, Any]
-RowAt = Callable[[int], tuple[Row, Row]]
+_RowAt = Callable[[int], tuple[Row, Row]]
 
 
 class Prices(NamedTuple):
@@ -69,7 +62,7 @@ class Prices(NamedTuple):
     offers: int
     rows: int
     speaks: str = ""  # SQL: which of the numbered ones speak; "" for all
-    kept: int | None = None  # offers that speak, where they are not all
+    speaking_offers: int | None = None  # where they are not all
 
 
 class _Rows(NamedTuple):
@@ -84,17 +77,17 @@ def _rows_of_file(file: Path, cells: str, types: Mapping[str, str]) -> _Rows:
     return _Rows(cells, types, lambda number: (str(file), number))
 
 
-def _row_at(store: Store, layer: str, rows: _Rows, complete: Callable[[str], str], file: Path) -> "RowAt":
+def _row_at(store: Store, layer: str, rows: _Rows, complete: Callable[[str], str], file: Path) -> "_RowAt":
     """Return what finds a row of a file by its number, as it was written and completed: no other is completed again."""
 
     def row_at(number: int) -> tuple[Row, Row]:
-        one = f"{layer}_one"
-        _fetch(store, f"CREATE OR REPLACE TABLE {one} AS SELECT * FROM ({rows.cells}) WHERE n = {number} LIMIT 1", file)
-        written, completed_row = (
-            _fetch(store, query, file)[0] for query in (f"SELECT * FROM {one}", complete(f"SELECT * FROM {one}"))
-        )
-        store.execute(f"DROP TABLE {one}")
-        return written, completed_row
+        table = f"{layer}_row"
+        row = f"SELECT * FROM ({rows.cells}) WHERE n = {number} LIMIT 1"
+        _fetch(store, f"CREATE OR REPLACE TABLE {table} AS {row}", file)
+        written = _fetch(store, f"SELECT * FROM {table}", file)[0]
+        complete_row = _fetch(store, complete(f"SELECT * FROM {table}"), file)[0]
+        store.execute(f"DROP TABLE {table}")
+        return written, complete_row
 
     return row_at
 
@@ -114,7 +107,14 @@ def prices_of_rows(store: Store, layer: str, drafts: Sequence[Draft], completion
                 raise draft.error(unknown_column(name, TABLES["offers"], columns_by_name), name or None)
     names = [name for name in columns_by_name if any(name in draft.values for draft in drafts)]
     texts: list[list[Any]] = [list(range(1, len(drafts) + 1))]
-    texts += [[_text(draft, columns_by_name[name]) for draft in drafts] for name in names]
+    for name in names:  # whatever a cell's type in its workbook or TOML, as a text that reads as the same value
+        texts.append([])
+        for draft in drafts:
+            value = draft.values.get(name)
+            try:
+                texts[-1].append(None if value is None else cell_text(columns_by_name[name], value))
+            except ValueError as error:
+                raise draft.error(str(error), name) from None
     store.load(f"{layer}_written", {"n": "BIGINT", **dict.fromkeys(names, "VARCHAR")}, texts)
     rows = _Rows(
         f"SELECT * FROM {layer}_written",
@@ -125,35 +125,26 @@ def prices_of_rows(store: Store, layer: str, drafts: Sequence[Draft], completion
     table = f"{layer}_offers"
     store.execute(f"DROP TABLE IF EXISTS {table}")
     stages: list[str] = []
-    for numbers in _turns(store, layer, drafts):
+    for numbers in _rows_ready(store, layer, drafts):
         cells = rows.cells
         if len(numbers) < len(drafts):
             cells += f" WHERE n IN ({', '.join(map(str, numbers))})"
         stages.append(_completed(store, layer, rows._replace(cells=cells)))
         how = f"INSERT INTO {table}" if len(stages) > 1 else f"CREATE TABLE {table} AS"
-        store.execute(f"{how} {judged(stages[-1])}")
+        store.execute(f"{how} {price_rows.with_faults(stages[-1])}")
     relation = f"SELECT * FROM {table}"
 
     def row_at(number: int) -> tuple[Row, Row]:
-        found = (row for stage in stages for row in store.fetch(f"SELECT * FROM ({stage}) WHERE n = {number}"))
-        return drafts[number - 1].values, next(found)
+        matches = (row for stage in stages for row in store.fetch(f"SELECT * FROM ({stage}) WHERE n = {number}"))
+        return drafts[number - 1].values, next(matches)
 
-    rows_found, offers = _refuse_faults(store, relation, rows, row_at)
+    row_count, offers = _refuse_faults(store, relation, rows, row_at)
     _forget(store, layer)
     _refuse_twice(store, relation, rows.place)
-    return Prices(_as_layer(relation, layer), relation, offers, rows_found)
+    return Prices(_as_layer(relation, layer), relation, offers, row_count)
 
 
-def _text(draft: Draft, column: TableColumn) -> str | None:
-    """Return a cell of any type as a text that reads as the same value, or refuse it for its type."""
-    value = draft.values.get(column.name)
-    try:
-        return None if value is None else cell_text(column, value)
-    except ValueError as error:
-        raise draft.error(str(error), column.name) from None
-
-
-def _turns(store: Store, layer: str, drafts: Sequence[Draft]) -> Iterator[list[int]]:
+def _rows_ready(store: Store, layer: str, drafts: Sequence[Draft]) -> Iterator[list[int]]:
     """Yield the numbers of the rows that can be completed next: those like none, or like one that is complete.
 
     Of rows that are like one shipped offer the first is completed from it, the others from the first.
@@ -178,7 +169,7 @@ def _turns(store: Store, layer: str, drafts: Sequence[Draft]) -> Iterator[list[i
             if target is None or target in own_ids or (target not in awaited and not may_wait):
                 ready.append(number)
             awaited.add(str(target))
-        ready = ready or waiting
+        ready = ready or waiting  # rows that are like one another in a circle: judged as they are, and refused
         yield ready
         own_ids = {row["offer_id"] for row in store.fetch(f"SELECT offer_id FROM {layer}_offers")}
         waiting = sorted({*waiting} - {*ready})
@@ -194,6 +185,7 @@ def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion"
     how = (
         "auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = '', strict_mode = true"
     )
+    # a character takes up to four bytes; without a bound of its own the database refuses lines beyond 2 MB
     wide = f", max_line_size = {int(limit('limit_text_characters')) * 4}"
     source = f"read_csv({file_name(file)}, {how}{wide}, columns = {{{texts}}})"
     cells = ", ".join(_trimmed(name, "VARCHAR") for name in names)
@@ -201,15 +193,7 @@ def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion"
     rows = _rows_of_file(file, numbered, dict.fromkeys(names, "VARCHAR"))
 
     store.outside = True
-    return _few_said(file, _refuse_many(file, _packed(store, layer, file, rows, completion)))
-
-
-def _refuse_many(file: Path, prices: Prices) -> Prices:
-    """Refuse a file of more rows than are read for every question."""
-    if prices.rows > (most := limit("limit_book_rows")):
-        reason = f"holds {prices.rows:,} rows, at most {most:,.0f}; the setting limit_book_rows raises that"
-        raise DataError(reason, file=str(file))
-    return prices
+    return _with_warning(file, _packed(store, layer, file, rows, completion))
 
 
 def prices_of_parquet(store: Store, layer: str, file: Path, completion: "Completion | None" = None) -> Prices:
@@ -217,12 +201,32 @@ def prices_of_parquet(store: Store, layer: str, file: Path, completion: "Complet
 
     One of a book whose rows leave something to follow, or name something by another name, is completed first.
     """
-    _refuse_heavy(store, file)
+    # more rows or bytes than it may hold, by what its footer says, before anything is unpacked
+    refuse_long(store.connection.cursor(), file, "limit_book_rows")
+    most_bytes = limit("limit_book_unpacked_bytes")
+    size = "coalesce(total_uncompressed_size, 0)"
+    query = f"SELECT max({size}) AS largest, sum({size}) AS whole, arg_max(path_in_schema, {size}) AS name"
+    sizes = _fetch(store, f"{query} FROM parquet_metadata({file_name(file)})", file)[0]
+    largest_bytes, whole_bytes = sizes["largest"] or 0, sizes["whole"] or 0
+    if largest_bytes > most_bytes / 8 or whole_bytes > most_bytes:
+        raise DataError(
+            f"unpacks to {whole_bytes / 1e6:,.0f} MB, column {sizes['name']} to {largest_bytes / 1e6:,.0f} MB at once;"
+            f" at most {most_bytes / 1e6:,.0f} and {most_bytes / 8e6:,.0f} MB. The setting limit_book_unpacked_bytes"
+            " raises that.",
+            file=str(file),
+        )
+
+    # cells that hold no single value, or truth where a number belongs
     types_in_file = {
         row["column_name"]: row["column_type"]
         for row in _fetch(store, f"DESCRIBE SELECT * FROM read_parquet({file_name(file)})", file)
     }
-    _refuse_odd(types_in_file, file)
+    numbers = {column.name for column in every_column() if column.kind in ("number", "integer")}
+    for name, kind in types_in_file.items():
+        if kind.endswith((")", "]")) and "DECIMAL" not in kind and not name.startswith("x_"):
+            raise DataError(f"{name} holds {kind[:60]}, not a single value per cell", file=str(file))
+        if kind == "BOOLEAN" and name in numbers:
+            raise DataError("holds true and false, not numbers", file=str(file), column=name)
     types = {name: kind for name, kind in types_in_file.items() if name in {column.name for column in every_column()}}
     missing = [
         column.name for column in TABLES["offers"].columns if column.required and column.name not in types_in_file
@@ -233,13 +237,13 @@ def prices_of_parquet(store: Store, layer: str, file: Path, completion: "Complet
         _refuse_columns(file, [name for name in types_in_file if name != "gone"], None)
     gone = "gone" in types_in_file
     try:
-        return _few_said(file, _judged_where_it_lies(store, layer, file, types, gone, bool(missing), completion))
+        return _with_warning(file, _judge_where_it_lies(store, layer, file, types, gone, bool(missing), completion))
     finally:
         store.outside = True
         store.lying.append(file)
 
 
-def _judged_where_it_lies(
+def _judge_where_it_lies(
     store: Store,
     layer: str,
     file: Path,
@@ -253,8 +257,8 @@ def _judged_where_it_lies(
     store.execute("SET disabled_optimizers = 'statistics_propagation'")  # a file may lie of where it holds nothing
     try:
         cells = ", ".join(_trimmed(name, kind) for name, kind in types.items())
-        as_held = ", ".join(map(named, types))
-        rows = _rows_of_file(file, f"SELECT {as_held}, file_row_number + 1 AS n FROM {source}", types)
+        untrimmed = ", ".join(map(named, types))
+        rows = _rows_of_file(file, f"SELECT {untrimmed}, file_row_number + 1 AS n FROM {source}", types)
         if completion is not None:
             _resolve(store, layer, rows, completion, file)
         if completion is not None and (is_short or _is_short(store, layer, file, types)):
@@ -263,11 +267,20 @@ def _judged_where_it_lies(
         meanings = None if completion is None else f"{layer}_names"
 
         def complete(cells: str) -> str:
-            return complete_already(read(cells, types), meanings, usual_kind)
+            return price_rows.complete_already(price_rows.read(cells, types), meanings, usual_kind)
 
         row_at = _row_at(store, layer, rows, complete, file)
-        rows_found, offers = _refuse_faults(store, judged(complete(rows.cells)), rows, row_at, file)
-        _refuse_unknown(store, file, rows, completion)
+        faults = price_rows.with_faults(complete(rows.cells))
+        row_count, offers = _refuse_faults(store, faults, rows, row_at, file)
+        # read where it lies, a file names accelerators by their ids: no other name was looked up
+        accelerators = (store if completion is None else completion.shipped.store).rows("accelerators")
+        ids = ", ".join(quoted(row["id"]) for row in accelerators)
+        query = f"SELECT CAST(gpu AS VARCHAR) AS gpu, min(n) AS n FROM ({rows.cells}) GROUP BY 1"
+        unknown = f"NOT list_has_all([{ids}], string_split(gpu, '|'))"
+        for row in _fetch(store, f"SELECT * FROM ({query}) WHERE {unknown} ORDER BY n LIMIT 1", file):
+            reason = "is the id of no accelerator. `gpucost gpus` lists them; one of your own goes into"
+            reason = f"{shown(row['gpu'])} {reason} accelerators.csv"
+            raise DataError(reason, file=str(file), row=row["n"], column="gpu")
     finally:
         with suppress(DataError):  # a file may break the database, which then answers nothing more
             store.execute("RESET disabled_optimizers")
@@ -275,7 +288,7 @@ def _judged_where_it_lies(
     if completion is not None:
         _refuse_twice(store, where_it_lies, rows.place, file)
     part = _as_layer(where_it_lies, layer, ", gone" * gone)
-    return _few(store, file, Prices(part, where_it_lies, offers, rows_found))
+    return _few(store, file, Prices(part, where_it_lies, offers, row_count))
 
 
 def _trimmed(name: str, kind: str) -> str:
@@ -285,14 +298,14 @@ def _trimmed(name: str, kind: str) -> str:
 def _as_it_lies(file: Path, types: Mapping[str, str], usual_kind: str, gone: bool) -> str:
     """Return the SQL of the columns of a Parquet file that was judged, and of the numbers of its rows."""
     columns = []
-    for column in (*TABLES["offers"].columns, *BOOK_COLUMNS):
+    for column in (*TABLES["offers"].columns, *price_rows.BOOK_COLUMNS):
         cell = named(column.name)
         if column.name not in types:
             columns.append(f"CAST(NULL AS {DUCKDB_TYPES[column.kind]}) AS {cell}")
         elif types[column.name] == DUCKDB_TYPES[column.kind]:
             columns.append(cell)
         else:
-            columns.append(f"{reading(column, cell)} AS {cell}")
+            columns.append(f"{price_rows.reading(column, cell)} AS {cell}")
     kind = f"coalesce(price_kind, {quoted(usual_kind)}) AS price_kind"
     columns += ["gone"] * gone + ["file_row_number + 1 AS n"]
     source = f"read_parquet({file_name(file)}, file_row_number = true)"
@@ -318,71 +331,65 @@ def _packed(store: Store, layer: str, file: Path, rows: _Rows, completion: "Comp
     parquet = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.name}.parquet"
     store.lying.append(parquet)
     try:
-        put_parquet(store, judged(complete(rows.cells)), parquet)
-    except engine().OutOfMemoryException:
+        put_parquet(store, price_rows.with_faults(complete(rows.cells)), parquet)
+    except engine().OutOfMemoryException:  # the machine's fault, not the file's
         raise
     except engine().Error as error:
         raise DataError(f"cannot be read: {first_line(error)}", file=str(file)) from None
     numbered = f"SELECT * FROM read_parquet({file_name(parquet)})"
-    rows_found, offers = _refuse_faults(store, numbered, rows, _row_at(store, layer, rows, complete, file), file)
+    row_count, offers = _refuse_faults(store, numbered, rows, _row_at(store, layer, rows, complete, file), file)
     _forget(store, layer)
     _refuse_twice(store, numbered, rows.place, file)
-    return _few(store, file, Prices(_as_layer(numbered, layer), numbered, offers, rows_found))
-
-
-def _has(store: Store, table: str) -> bool:
-    return bool(store.fetch(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{table}'"))
+    return _few(store, file, Prices(_as_layer(numbered, layer), numbered, offers, row_count))
 
 
 def _resolve(store: Store, layer: str, rows: _Rows, completion: "Completion", file: Path | None = None) -> None:
-    """Make the tables of what names and currencies mean that `price_rows.completed` joins."""
-    meanings = [(kind, name, *meaning) for kind, name, meaning in _meanings(store, rows, completion, file)]
+    """Make the tables of what names and currencies mean that `price_rows.completed` joins.
+
+    The first name of an accelerator, a system or a provider that nobody knows is refused.
+    """
+    system_columns = [name for name in ("system", "system_id") if name in rows.types]
+    cells = {name: f"CAST({name} AS VARCHAR)" for name in ("gpu", "provider") if name in rows.types}
+    if system_columns:
+        cells["system"] = f"coalesce({', '.join(f'CAST({name} AS VARCHAR)' for name in system_columns)})"
+    cells_with_names: list[dict[str, Any]] = []
+    if cells:  # each name once, with the first row that has it: a file of millions has few names
+        columns = ", ".join(f"{cell} AS {kind}" for kind, cell in cells.items())
+        sets = ", ".join(f"({kind})" for kind in cells)
+        query = f"""SELECT {", ".join(cells)}, min(n) AS n FROM (SELECT n, {columns} FROM ({rows.cells}))
+            GROUP BY GROUPING SETS ({sets}) ORDER BY n LIMIT {4 * _MOST_NAMES}"""
+        cells_with_names = _fetch(store, query, file)
+    meanings: list[tuple[str, str, str, str | None]] = []
+    spellings: dict[str, str] = {}  # of a provider that nobody knows the first in the file counts
+    for cell in cells_with_names:
+        for kind in cells:
+            if not cell[kind]:
+                continue
+            name, accelerator = str(cell[kind]), None
+            try:
+                if kind == "provider":
+                    id_ = completion.provider(name.strip())
+                    id_ = spellings.setdefault(id_.lower(), id_)
+                elif kind == "gpu":
+                    id_ = completion.accelerator(name.strip())
+                else:
+                    id_ = completion.system(name.strip())
+                    accelerator = completion.holds(id_)
+            except UsageError as error:
+                place, row = rows.place(cell["n"])
+                column = system_columns[0] if kind == "system" else kind
+                raise DataError(str(error), file=place, row=row, column=column) from None
+            meanings.append((kind, name, id_, accelerator))
+    counts = Counter(kind for kind, *_ in meanings)
+    for kind in cells:
+        if counts[kind] > _MOST_NAMES:
+            reason = f"names more than {_MOST_NAMES:,} different values"
+            raise DataError(reason, file=rows.place(1)[0], column=kind)
     kinds = dict.fromkeys(("kind", "name", "id", "holds"), "VARCHAR")
     store.load(f"{layer}_names", kinds, [list(column) for column in zip(*meanings, strict=True)])
     rates = {"USD": 1.0, **completion.rates}
-    columns: list[list[Any]] = [[*rates], [*rates.values()], [f"{rate:g}" for rate in rates.values()]]
-    store.load(f"{layer}_rates", {"currency": "VARCHAR", "rate": "DOUBLE", "rate_text": "VARCHAR"}, columns)
-
-
-def _meanings(
-    store: Store, rows: _Rows, completion: "Completion", file: Path | None
-) -> list[tuple[str, str, tuple[str, str | None]]]:
-    """Return what each name of an accelerator, a system and a provider means; the first unknown one is refused."""
-    system = [name for name in ("system", "system_id") if name in rows.types]
-    cells = {name: f"CAST({name} AS VARCHAR)" for name in ("gpu", "provider") if name in rows.types}
-    cells |= {"system": f"coalesce({', '.join(f'CAST({name} AS VARCHAR)' for name in system)})"} if system else {}
-    if not cells:
-        return []
-    columns = ", ".join(f"{cell} AS {kind}" for kind, cell in cells.items())
-    sets = ", ".join(f"({kind})" for kind in cells)
-    query = f"""SELECT {", ".join(cells)}, min(n) AS n FROM (SELECT n, {columns} FROM ({rows.cells}))
-        GROUP BY GROUPING SETS ({sets}) ORDER BY n LIMIT {4 * MOST_NAMES}"""
-    named_cells = [
-        (kind, str(row[kind]), row["n"]) for row in _fetch(store, query, file) for kind in cells if row[kind]
-    ]
-    meanings: list[tuple[str, str, tuple[str, str | None]]] = []
-    spellings: dict[str, str] = {}
-    for kind, name, number in named_cells:
-        holds = None
-        try:
-            if kind == "provider":
-                id_ = completion.provider(name.strip())
-                id_ = spellings.setdefault(id_.lower(), id_)
-            elif kind == "gpu":
-                id_ = completion.accelerator(name.strip())
-            else:
-                id_ = completion.system(name.strip())
-                holds = completion.holds(id_)
-        except UsageError as error:
-            file_or_sheet, row = rows.place(number)
-            column = system[0] if kind == "system" else kind
-            raise DataError(str(error), file=file_or_sheet, row=row, column=column) from None
-        meanings.append((kind, name, (id_, holds)))
-    for kind in cells:
-        if sum(item[0] == kind for item in meanings) > MOST_NAMES:
-            reason = f"names more than {MOST_NAMES:,} different values"
-            raise DataError(reason, file=rows.place(1)[0], column=kind)
-    return meanings
+    rate_columns: list[list[Any]] = [[*rates], [*rates.values()], [f"{rate:g}" for rate in rates.values()]]
+    store.load(f"{layer}_rates", {"currency": "VARCHAR", "rate": "DOUBLE", "rate_text": "VARCHAR"}, rate_columns)
 
 
 def _completed(store: Store, layer: str, rows: _Rows) -> str:
@@ -392,10 +399,11 @@ def _completed(store: Store, layer: str, rows: _Rows) -> str:
         store.ensure("offers")
         names = ", ".join(map(named, TABLES["offers"].names))
         models = f"SELECT {names}, CAST(NULL AS VARCHAR) AS price_kind, 1 AS nearness, 0 AS n FROM offers"
-        if _has(store, f"{layer}_offers"):
+        if store.fetch(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{layer}_offers'"):
             models += f" UNION ALL SELECT {names}, price_kind, 0, n FROM {layer}_offers"
         models = f"SELECT DISTINCT ON (offer_id) * FROM ({models}) ORDER BY offer_id, nearness, n, {names}"
-    return completed(read(rows.cells, rows.types), f"{layer}_names", f"{layer}_rates", models)
+    cells = price_rows.read(rows.cells, rows.types)
+    return price_rows.completed(cells, f"{layer}_names", f"{layer}_rates", models)
 
 
 def _forget(store: Store, layer: str) -> None:
@@ -404,7 +412,7 @@ def _forget(store: Store, layer: str) -> None:
 
 
 def _refuse_faults(
-    store: Store, judged_rows: str, rows: _Rows, row_at: RowAt, file: Path | None = None
+    store: Store, judged_rows: str, rows: _Rows, row_at: _RowAt, file: Path | None = None
 ) -> tuple[int, int]:
     """Refuse the first row at fault, and more rows than a book may hold; return how many rows and offers there are."""
     query = "SELECT min(n) FILTER (fault IS NOT NULL) AS first, count(DISTINCT offer_id) AS offers, count(*) AS rows"
@@ -414,7 +422,7 @@ def _refuse_faults(
         query = f"""SELECT first(fault) AS fault, count(*) AS rows FROM ({judged_rows})
             WHERE fault = (SELECT fault FROM ({judged_rows}) WHERE n = {first})"""
         fault = _fetch(store, query, file)[0]
-        column, reason = fault_said(fault["fault"], *row_at(first))
+        column, reason = price_rows.fault_text(fault["fault"], *row_at(first))
         if fault["rows"] > 1:
             reason = f"{reason.removesuffix('.')} ({fault['rows']:,} rows; this is the first)"
         raise DataError(reason, file=file_or_sheet, row=row, column=column)
@@ -430,6 +438,7 @@ def _refuse_twice(
     """Refuse two rows of one key: its hash is counted, a number for each row, then those that it meets are compared."""
     offer, *columns = TABLES["offers"].key
     key = ", ".join((offer, *columns))
+    # a table of the hashes of ten million rows fits in memory, one of their keys might not
     hashes = f"SELECT hash({key}) AS key FROM ({rows}) GROUP BY 1 HAVING count(*) > 1"
     _fetch(store, f"CREATE OR REPLACE TABLE met AS {hashes}", file)
     if count := store.fetch("SELECT count(*) AS count FROM met")[0]["count"]:
@@ -463,7 +472,7 @@ def _few(store: Store, file: Path, prices: Prices) -> Prices:
     most = limit("limit_book_offers")
     if prices.offers <= most:
         return prices
-    cheapest = named(f"kept {file}")
+    cheapest = named(f"cheapest {file}")
     alike = ", ".join(_ALIKE)
     _fetch(
         store,
@@ -478,16 +487,16 @@ def _few(store: Store, file: Path, prices: Prices) -> Prices:
             file=str(file),
         )
     speaks = f" WHERE offer_id IN (SELECT offer_id FROM {cheapest})"
-    return prices._replace(layer=prices.layer + speaks, speaks=speaks, kept=count)
+    return prices._replace(layer=prices.layer + speaks, speaks=speaks, speaking_offers=count)
 
 
-def _few_said(file: Path, prices: Prices) -> Prices:
+def _with_warning(file: Path, prices: Prices) -> Prices:
     """Say it where not every offer of a file speaks."""
-    if prices.kept is not None:
+    if prices.speaking_offers is not None:
         warnings.warn(
-            f"{file}: of {prices.offers:,} offers {prices.kept:,} speak: of those alike in provider, GPU, place and"
-            f" terms the cheapest of a day. The setting limit_book_offers ({limit('limit_book_offers'):,.0f}) keeps"
-            " more.",
+            f"{file}: of {prices.offers:,} offers {prices.speaking_offers:,} speak: of those alike in provider, GPU,"
+            " place and terms the cheapest of a day. The setting limit_book_offers"
+            f" ({limit('limit_book_offers'):,.0f}) keeps more.",
             stacklevel=3,
         )
     return prices
@@ -502,43 +511,6 @@ def _refuse_columns(file: Path, header: Sequence[str], row: int | None) -> None:
         if name not in names and not name.startswith("x_"):
             reason = unknown_column(name, TABLES["offers"], names)
             raise DataError(reason, file=str(file), row=row, column=name or None)
-
-
-def _refuse_odd(types: Mapping[str, str], file: Path) -> None:
-    """Refuse columns of a Parquet file whose cells hold no single value, or truth where a number belongs."""
-    numbers = {column.name for column in every_column() if column.kind in ("number", "integer")}
-    for name, kind in types.items():
-        if kind.endswith((")", "]")) and "DECIMAL" not in kind and not name.startswith("x_"):
-            raise DataError(f"{name} holds {kind[:60]}, not a single value per cell", file=str(file))
-        if kind == "BOOLEAN" and name in numbers:
-            raise DataError("holds true and false, not numbers", file=str(file), column=name)
-
-
-def _refuse_unknown(store: Store, file: Path, rows: _Rows, completion: "Completion | None") -> None:
-    """Refuse prices of an accelerator that has no row: read where it lies, a file names accelerators by their ids."""
-    known = (store if completion is None else completion.shipped.store).rows("accelerators")
-    unknown = f"list_has_all([{', '.join(quoted(row['id']) for row in known)}], string_split(gpu, '|'))"
-    query = f"SELECT CAST(gpu AS VARCHAR) AS gpu, min(n) AS n FROM ({rows.cells}) GROUP BY 1"
-    for row in _fetch(store, f"SELECT * FROM ({query}) WHERE NOT {unknown} ORDER BY n LIMIT 1", file):
-        reason = "is the id of no accelerator. `gpucost gpus` lists them; one of your own goes into accelerators.csv"
-        raise DataError(f"{shown(row['gpu'])} {reason}", file=str(file), row=row["n"], column="gpu")
-
-
-def _refuse_heavy(store: Store, file: Path) -> int:
-    """Refuse a Parquet file of more rows or bytes than it may hold, before anything is unpacked; return its rows."""
-    rows = refuse_long(store.connection.cursor(), file, "limit_book_rows")
-    most = limit("limit_book_unpacked_bytes")
-    size = "coalesce(total_uncompressed_size, 0)"
-    query = f"SELECT max({size}) AS one, sum({size}) AS whole, arg_max(path_in_schema, {size}) AS name"
-    row = _fetch(store, f"{query} FROM parquet_metadata({file_name(file)})", file)[0]
-    largest, whole = row["one"] or 0, row["whole"] or 0
-    if largest > most / 8 or whole > most:
-        raise DataError(
-            f"unpacks to {whole / 1e6:,.0f} MB, column {row['name']} to {largest / 1e6:,.0f} MB at once; at most"
-            f" {most / 1e6:,.0f} and {most / 8e6:,.0f} MB. The setting limit_book_unpacked_bytes raises that.",
-            file=str(file),
-        )
-    return rows
 
 
 def _fetch(store: Store, query: str, file: Path | None) -> list[dict[str, Any]]:

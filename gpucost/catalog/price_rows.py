@@ -3,7 +3,7 @@
     written, a text per cell -> read, typed -> completed, what follows filled in -> judged, the first fault of each row
 
 A rule is the SQL that is true of a row at fault; its sentence is made of that one row. Files of ten rows and of ten
-million, workbooks, Parquet files and parts of a store pass the same rules; only how their cells are reached differs.
+million, workbooks, Parquet files and parts of a store pass the same _rules; only how their cells are reached differs.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -46,9 +46,9 @@ def offer_id_sql(**columns: str) -> str:
 
 Row = Mapping[str, Any]
 
-PRICE_KINDS = ("list", "contracted", "effective")
+_PRICE_KINDS = ("list", "contracted", "effective")
 BOOK_COLUMNS = (  # of a price in a book, beside those of the table
-    TableColumn("price_kind", "text", "list, contracted or effective", choices=PRICE_KINDS),
+    TableColumn("price_kind", "text", "list, contracted or effective", choices=_PRICE_KINDS),
     TableColumn("valid_until", "date", "last day on which the price holds"),
 )
 _WRITTEN_COLUMNS = (  # what a person may write in place of columns of the table
@@ -136,21 +136,21 @@ def _list(texts: Iterable[str]) -> str:
 
 def refused_cells(columns: Iterable[TableColumn]) -> dict[str, str]:
     """Return the SQL that is true of a typed cell which its column forbids, by what is said of such cells at large."""
-    return {
-        f"{column.name} is not {_expected(column)}": forbidden(column, named(column.name), is_text=False)
-        + f" OR {named(column.name)} IS NULL" * column.required
-        for column in columns
-    }
-
-
-def _expected(column: TableColumn) -> str:
-    if column.kind in ("number", "integer"):
-        most = f", at most {column.high:g}" if column.high is not None else ""
-        kind = "a count" if column.kind == "integer" else "a finite number"
-        return f"{kind} {'above 0' if column.positive else 'of 0 or more'}{most}"
-    if column.choices:
-        return f"one of {', '.join(column.choices)}"
-    return {"date": "a day", "flag": "0 or 1"}.get(column.kind, "a text")
+    wrong = {}
+    for column in columns:
+        if column.kind in ("number", "integer"):
+            most = f", at most {column.high:g}" if column.high is not None else ""
+            kind = "a count" if column.kind == "integer" else "a finite number"
+            expected = f"{kind} {'above 0' if column.positive else 'of 0 or more'}{most}"
+        elif column.choices:
+            expected = f"one of {', '.join(column.choices)}"
+        else:
+            expected = {"date": "a day", "flag": "0 or 1"}.get(column.kind, "a text")
+        sql = forbidden(column, named(column.name), is_text=False)
+        if column.required:
+            sql += f" OR {named(column.name)} IS NULL"
+        wrong[f"{column.name} is not {expected}"] = sql
+    return wrong
 
 
 def read(written: str, types: Mapping[str, str]) -> str:
@@ -189,13 +189,15 @@ def completed(read_rows: str, names: str, rates: str, models: str | None, usual_
     `names` is a table of what each name of a column means, with the accelerator of a system; `rates` holds the USD of
     currencies; `models` are the offers that `like` or an id may name, one row of each.
     """
-    inherited = [name for name in _names_of_table() if name not in _LEFT_OUT_OF_LIKE]
+    # what a row that is like another does not state, it has from that one
+    inherited = [name for name in TABLES["offers"].names if name not in _LEFT_OUT_OF_LIKE]
     follows = ", ".join(f"coalesce(r.{named(name)}, m.{named(name)}) AS {named(name)}" for name in inherited)
     rows = f"SELECT r.*, CAST(NULL AS VARCHAR) AS model FROM ({read_rows}) AS r"
     if models is not None:
         rows = f"""SELECT r.* REPLACE ({follows}, coalesce(r.price_kind, m.price_kind) AS price_kind),
             m.offer_id AS model
         FROM ({read_rows}) AS r LEFT JOIN ({models}) AS m ON m.offer_id = coalesce(r."like", r.offer_id)"""
+    # what names mean, and the currency in USD
     rows = f"""SELECT r.* REPLACE (coalesce(p.id, r.provider) AS provider, coalesce(g.id, r.gpu) AS gpu,
             coalesce(s.id, r.system, r.system_id) AS system_id, upper(r.currency) AS currency,
             coalesce(r."option", 'on_demand') AS "option", coalesce(r.gpus, 1) AS gpus,
@@ -211,6 +213,7 @@ def completed(read_rows: str, names: str, rates: str, models: str | None, usual_
             CASE WHEN currency <> 'USD' THEN concat_ws('; ', notes, 'converted from ' || currency || ' at ' || rate_text
                 || ' USD') ELSE notes END AS notes)
     FROM ({rows})"""
+    # a term that is paid at the start is spread over its hours
     spread = effective_usd_per_hour_sql("coalesce(recurring_usd_per_hour, 0)", "upfront_usd", "term_months")
     rows = f"""SELECT *, usd_per_hour IS NULL AND usd_per_gpu_hour IS NULL AND upfront_usd IS NOT NULL
             AND term_months > 0 AS is_spread,
@@ -238,7 +241,7 @@ def completed(read_rows: str, names: str, rates: str, models: str | None, usual_
 
 
 def complete_already(read_rows: str, names: str | None, usual_kind: str) -> str:
-    """Return the SQL of rows that leave nothing to follow, with the columns of `completed` that the rules look at."""
+    """Return the SQL of rows that leave nothing to follow, with the columns of `completed` that the _rules look at."""
     holds, join = "CAST(NULL AS VARCHAR)", ""
     if names is not None:
         holds, join = "s.holds", f"LEFT JOIN {names} AS s ON s.kind = 'system' AND s.name = r.system_id"
@@ -248,14 +251,10 @@ def complete_already(read_rows: str, names: str | None, usual_kind: str) -> str:
     FROM ({read_rows}) AS r {join}"""
 
 
-def _names_of_table() -> tuple[str, ...]:
-    return TABLES["offers"].names
-
-
 # --- Judging: what no price may be.
 
 
-class Rule(NamedTuple):
+class _Rule(NamedTuple):
     """What no price may be: the column to name, the SQL that is true of a row at fault, and what is said of it."""
 
     column: str
@@ -289,20 +288,20 @@ def _differ(left: str, right: str) -> str:
     return f"abs({left} - {right}) > {_ROUNDING} * greatest(abs({left}), abs({right}))"
 
 
-def _missing(name: str) -> Rule:
-    return Rule(name, f"coalesce({named(name)}, '') = ''", lambda _: f"a price needs {name}.")
+def _missing(name: str) -> _Rule:
+    return _Rule(name, f"coalesce({named(name)}, '') = ''", lambda _: f"a price needs {name}.")
 
 
-def _twins(usd: str, twin: str) -> Rule:
-    return Rule(
+def _twins(usd: str, twin: str) -> _Rule:
+    return _Rule(
         usd,
         _differ(f"stated_{usd}", f"{twin} * rate"),
         lambda row: apart(usd, row[f"stated_{usd}"], twin, row[twin] * row["rate"]),
     )
 
 
-def _bounds(column: TableColumn) -> Rule:
-    return Rule(
+def _bounds(column: TableColumn) -> _Rule:
+    return _Rule(
         column.name,
         " OR ".join(_beyond(column, column.name)),
         lambda row: cell_fault(column, row[column.name]) or f"{row[column.name]:g} is not a price",
@@ -313,7 +312,7 @@ _BY_HOUR, _AT_START = "recurring_usd_per_hour", f"upfront_usd / (nullif(term_mon
 _PARTS = f"(coalesce({_BY_HOUR}, 0) + coalesce({_AT_START}, 0))"
 
 
-def _parts(row: Row) -> str:
+def _parts_sentence(row: Row) -> str:
     parts = row["recurring_usd_per_hour"] or 0.0
     if row["upfront_usd"] and row["term_months"] > 0:
         parts += row["upfront_usd"] / (row["term_months"] * HOURS_PER_MONTH)
@@ -323,15 +322,16 @@ def _parts(row: Row) -> str:
     )
 
 
-def rules() -> tuple[Rule, ...]:
+def _rules() -> tuple[_Rule, ...]:
     """Return what no completed price may be, in the order in which a row is judged."""
+    # what is missing comes before what contradicts it: a sentence may format every cell that its rule reads
     return (
-        Rule(
+        _Rule(
             "like", '"like" IS NOT NULL AND model IS NULL', lambda row: f"like = {row['like']!r} names no row of offers"
         ),
         _missing("provider"),
         _missing("gpu"),
-        Rule(
+        _Rule(
             "currency",
             "rate IS NULL",
             lambda row: (
@@ -339,7 +339,7 @@ def rules() -> tuple[Rule, ...]:
                 f" {row['currency']}> to the book."
             ),
         ),
-        Rule(
+        _Rule(
             "currency",
             "currency <> 'USD' AND per_hour IS NULL AND per_gpu_hour IS NULL",
             lambda row: astray(
@@ -358,19 +358,19 @@ def rules() -> tuple[Rule, ...]:
             ),
         ),
         *(_twins(usd, twin) for usd, twin in _AMOUNTS.items()),
-        Rule(
+        _Rule(
             "upfront_usd",
             "term_months <= 0 AND (upfront_usd <> 0 OR (upfront_usd IS NOT NULL AND usd_per_hour IS NULL))",
             lambda _: "a price with upfront_usd needs term_months, over which it is spread.",
         ),
-        Rule(
+        _Rule(
             "usd_per_hour",
             "usd_per_hour IS NULL",
             lambda _: "a price needs usd_per_gpu_hour or usd_per_hour (or per_hour with a currency).",
         ),
         *(_bounds(TABLES["offers"].column(name)) for name in ("usd_per_hour", "usd_per_gpu_hour")),
-        Rule("usd_per_gpu_hour", "usd_per_gpu_hour IS NULL", lambda _: "a value is required"),
-        Rule(
+        _Rule("usd_per_gpu_hour", "usd_per_gpu_hour IS NULL", lambda _: "a value is required"),
+        _Rule(
             "usd_per_hour",
             _differ("usd_per_hour", "(usd_per_gpu_hour * gpus)"),
             lambda row: (
@@ -378,13 +378,13 @@ def rules() -> tuple[Rule, ...]:
                 f" other for {row['gpus']} GPUs: state one."
             ),
         ),
-        Rule(
+        _Rule(
             "usd_per_hour",
             f"{_differ('usd_per_hour', _PARTS)} AND (({_BY_HOUR} + {_AT_START}) IS NOT NULL OR {_PARTS} > usd_per_hour)"
             f" AND ({_BY_HOUR} IS NOT NULL OR {_AT_START} IS NOT NULL)",
-            _parts,
+            _parts_sentence,
         ),
-        Rule(
+        _Rule(
             "minimum_units",
             "minimum_units > maximum_units",
             lambda row: (
@@ -392,17 +392,17 @@ def rules() -> tuple[Rule, ...]:
                 " be ordered."
             ),
         ),
-        Rule(
+        _Rule(
             "observed_on",
             "observed_on IS NULL",
             lambda _: "a price needs observed_on or valid_from: the day it was seen, or from which it holds.",
         ),
-        Rule(
+        _Rule(
             "valid_until",
             "valid_until < valid_from",
             lambda row: f"the contract would end on {row['valid_until']}, before it holds from {row['valid_from']}",
         ),
-        Rule(
+        _Rule(
             "system_id",
             "gpu_of_system <> gpu",
             lambda row: (
@@ -411,26 +411,26 @@ def rules() -> tuple[Rule, ...]:
             ),
         ),
         *(
-            Rule(column.name, f"{named(column.name)} IS NULL", lambda _: "a value is required")
+            _Rule(column.name, f"{named(column.name)} IS NULL", lambda _: "a value is required")
             for column in TABLES["offers"].columns
             if column.required and column.name not in ("provider", "gpu", "usd_per_hour", "usd_per_gpu_hour")
         ),
     )
 
 
-def judged(complete_rows: str) -> str:
+def with_faults(complete_rows: str) -> str:
     """Return the SQL of completed rows, each with its number `n` and the number of its first fault, NULL for none."""
     first = len(every_column()) + 1
-    faults = " ".join(f"WHEN {rule.wrong} THEN {number}" for number, rule in enumerate(rules(), first))
+    faults = " ".join(f"WHEN {rule.wrong} THEN {number}" for number, rule in enumerate(_rules(), first))
     columns = ", ".join(named(column.name) for column in (*TABLES["offers"].columns, *BOOK_COLUMNS))
     return f"SELECT {columns}, n, coalesce(fault_of_cell, CASE {faults} END) AS fault FROM ({complete_rows})"
 
 
-def fault_said(number: int, written: Row, complete_row: Row) -> tuple[str, str]:
+def fault_text(number: int, written: Row, complete_row: Row) -> tuple[str, str]:
     """Return the column and the reason of a fault: of a cell as it was written, else of the completed row."""
     columns = every_column()
     if number > len(columns):
-        rule = rules()[number - len(columns) - 1]
+        rule = _rules()[number - len(columns) - 1]
         column = "system" if rule.column == "system_id" and written.get("system") else rule.column
         return column, rule.sentence(complete_row)
     of_cell = columns[number - 1]

@@ -68,32 +68,30 @@ def current(
     catalog: Catalog, filters: Filters, max_age_days: float | None, *, ended: bool = True
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return one row per offer, the cheapest GPU-hour first and the unrankable last, with warnings."""
-    rows_admitted = [row for row in catalog.price_rows if names.admits(filters, row) and (ended or not row["ended"])]
     sellers = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
-    fresh = [row for row in rows_admitted if max_age_days is None or _age_days(row) <= max_age_days]
-    rows = [_described(row, sellers.get(row["provider"])) for row in fresh]
+    rows, dropped = [], 0
+    for row in catalog.price_rows:
+        if not names.admits(filters, row) or (row["ended"] and not ended):
+            continue
+        age_days = counted_age_days(row["age_days"], row["price_kind"])
+        if max_age_days is not None and age_days > max_age_days:
+            dropped += 1
+            continue
+        candidates = row["gpu"].split("|")
+        reason = ENDED_BECAUSE.get(row["ended"])
+        if not reason and row["conflict"]:
+            reason = CONFLICT
+        elif not reason and len(candidates) > 1:
+            reason = AMBIGUOUS
+        stale = age_days > age_limit_days(row["option"], (row["tier"], sellers.get(row["provider"])))
+        cells = {key: stale if key == "stale" else row[key] for key in (*KEYS, *_SALE)}
+        rows.append(
+            {**cells, "rankable": not reason, "not_ranked_because": reason or None, "gpu_candidates": candidates}
+        )
     rows.sort(key=lambda row: (not row["rankable"], row["usd_per_gpu_hour"], row["offer_id"]))
+
     notice = old_prices(catalog.as_of.isoformat(), catalog.version)
-    warnings = _warnings(rows, len(rows_admitted) - len(fresh), max_age_days)
-    return rows, [notice, *warnings] if notice else warnings
-
-
-def _age_days(row: dict[str, Any]) -> float:
-    return counted_age_days(row["age_days"], row["price_kind"])
-
-
-def _described(row: dict[str, Any], seller: str | None) -> dict[str, Any]:
-    candidates = row["gpu"].split("|")
-    reason = ENDED_BECAUSE.get(row["ended"]) or (
-        CONFLICT if row["conflict"] else AMBIGUOUS if len(candidates) > 1 else ""
-    )
-    stale = _age_days(row) > age_limit_days(row["option"], (row["tier"], seller))
-    cells = {key: stale if key == "stale" else row[key] for key in (*KEYS, *_SALE)}
-    return {**cells, "rankable": not reason, "not_ranked_because": reason or None, "gpu_candidates": candidates}
-
-
-def _warnings(rows: Sequence[dict[str, Any]], dropped: int, max_age_days: float | None) -> list[str]:
-    warnings = []
+    warnings = [notice] if notice else []
     if stale := sum(row["stale"] for row in rows):
         warnings.append(
             f"{stale} of {len(rows)} prices are old for their kind (spot over {OPTIONS['spot'].age_limit_days} days, "
@@ -106,7 +104,7 @@ def _warnings(rows: Sequence[dict[str, Any]], dropped: int, max_age_days: float 
             f"{unranked} prices are not ranked: expired or ended, not sold in their region, of an ambiguous GPU, or"
             " contradictory."
         )
-    return warnings
+    return rows, warnings
 
 
 def history(catalog: Catalog, filters: Filters, max_age_days: float | None = None) -> list[dict[str, Any]]:
@@ -305,8 +303,9 @@ def machines(catalog: Catalog, filters: Filters, max_age_days: float | None = No
             }
         )
     blank = dict.fromkeys(("gpu", "gpus", "usd_per_hour", *_NEWEST))
-    named = {(row["provider"], row["instance_type"].lower()) for row in rows}
-    rows += [{**blank, **{name: gap[name] for name in _SOUGHT}} for key, gap in gaps.items() if key not in named]
+    # machines of no system: their price was sought all the same
+    keys = {(row["provider"], row["instance_type"].lower()) for row in rows}
+    rows += [{**blank, **{name: gap[name] for name in _SOUGHT}} for key, gap in gaps.items() if key not in keys]
     rows = [
         row for row in rows if (not providers or row["provider"] in providers) and (not chips or row["gpu"] in chips)
     ]
@@ -360,14 +359,14 @@ def series(rows: Iterable[Row], most: int) -> tuple[list[Row], list[Row], int]:
         offers.setdefault(row["offer_id"], []).append(row)
     chosen = sorted(offers.values(), key=lambda group: (-len({row["usd_per_gpu_hour"] for row in group}), -len(group)))
     points = [
-        {"day": row["price_on"], "usd_per_gpu_hour": row["usd_per_gpu_hour"], "offer": _named(row)}
+        {"day": row["price_on"], "usd_per_gpu_hour": row["usd_per_gpu_hour"], "offer": _offer_label(row)}
         for group in chosen[:most]
         for row in group
     ]
     events = [
         {
             "day": row["price_on"],
-            "offer": _named(row),
+            "offer": _offer_label(row),
             "change_fraction": row["change_fraction"],
             "usd_per_gpu_hour": row["usd_per_gpu_hour"],
             "source_id": row["source_id"],
@@ -379,7 +378,7 @@ def series(rows: Iterable[Row], most: int) -> tuple[list[Row], list[Row], int]:
     return points, sorted(events, key=lambda event: event["day"]), max(0, len(chosen) - most)
 
 
-def _named(row: Row) -> str:
+def _offer_label(row: Row) -> str:
     return " ".join(str(row[name]) for name in ("provider", "instance_type", "region", "option") if row[name])
 
 
@@ -405,7 +404,7 @@ def quarters(last: date, count: int) -> list[date]:
 # day, every quarter one point. A chip's fall is the median over its sellers of their machines' medians, and its range
 # the lowest and highest seller: sellers, not regions, decide on prices.
 
-FEWEST_DAYS_WATCHED = 180  # of a list price
+_FEWEST_DAYS_WATCHED = 180  # of a list price
 _QUARTERS = 17
 
 
@@ -436,7 +435,7 @@ def list_declines(catalog: Catalog, filters: Filters) -> list[Row]:
                 "gpu": gpu,
                 "sellers": len(falls),
                 "machines": sum(map(len, sellers.values())),
-                "decline_fraction": taken_together(watched).fall,
+                "decline_fraction": combined(watched).fall,
                 "decline_low_fraction": falls[0],
                 "decline_high_fraction": falls[-1],
             }
@@ -446,23 +445,36 @@ def list_declines(catalog: Catalog, filters: Filters) -> list[Row]:
 
 def list_moves(catalog: Catalog, filters: Filters) -> dict[str, dict[str, list[Watched]]]:
     """Return how each machine's list price moved, by chip and seller."""
+    catalog.prepare_prices(history=True)
+    admitted, parameters = names.condition(filters)
+    known_day = catalog.known_as_of or FOREVER
+    query = f"""SELECT gpu, provider, offer_id, usd_per_gpu_hour AS usd FROM prices_on($day, $known)
+        WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous AND book <> 'user' AND term_months = 0
+        AND observed_on > $before AND option IN ('on_demand', 'secure') AND {admitted}"""  # not an older sight again
+    series: dict[tuple[str, str, str], list[tuple[date, float]]] = {}
+    days = quarters(catalog.as_of, _QUARTERS)
+    for day, before in zip(days, (date.min, *days), strict=False):
+        for row in catalog.query(query, parameters={"day": day, "known": known_day, "before": before, **parameters}):
+            series.setdefault((row["gpu"], row["provider"], row["offer_id"]), []).append((day, row["usd"]))
+
+    # of what was watched for less than half a year, one step of a list would make a yearly fall more than twice as deep
     chips: dict[str, dict[str, list[Watched]]] = {}
-    for (gpu, provider, _), points in _series(catalog, quarters(catalog.as_of, _QUARTERS), filters).items():
+    for (gpu, provider, _), points in series.items():
         (first, first_usd), (last, last_usd) = points[0], points[-1]
-        if (last - first).days >= FEWEST_DAYS_WATCHED:
+        if (last - first).days >= _FEWEST_DAYS_WATCHED:
             watched = Watched(log(last_usd / first_usd), (last - first).days / DAYS_PER_YEAR)
             chips.setdefault(gpu, {}).setdefault(provider, []).append(watched)
     return chips
 
 
-def taken_together(moves: Sequence[Watched]) -> Watched:
+def combined(moves: Sequence[Watched]) -> Watched:
     """Return the moves as one, over the years of all."""
     return Watched(sum(move.log_ratio for move in moves), sum(move.years for move in moves))
 
 
 def mean_move(moves: Sequence[Watched]) -> Watched:
     """Return the move of a seller that counts once, however many machines it lists."""
-    return Watched(*(total / len(moves) for total in taken_together(moves)))
+    return Watched(*(total / len(moves) for total in combined(moves)))
 
 
 def overall(rows: list[Row]) -> Row:
@@ -474,22 +486,6 @@ def overall(rows: list[Row]) -> Row:
     return {name: median(row[name] for row in sold_by_several) if sold_by_several else None for name in names} | {
         "chips": len(sold_by_several)
     }
-
-
-def _series(
-    catalog: Catalog, days: list[date], filters: Filters
-) -> dict[tuple[str, str, str], list[tuple[date, float]]]:
-    catalog.prepare_prices(history=True)
-    admitted, parameters = names.condition(filters)
-    known_day = catalog.known_as_of or FOREVER
-    query = f"""SELECT gpu, provider, offer_id, usd_per_gpu_hour AS usd FROM prices_on($day, $known)
-        WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous AND book <> 'user' AND term_months = 0
-        AND observed_on > $before AND option IN ('on_demand', 'secure') AND {admitted}"""  # not an older sight again
-    series: dict[tuple[str, str, str], list[tuple[date, float]]] = {}
-    for day, before in zip(days, (date.min, *days), strict=False):
-        for row in catalog.query(query, parameters={"day": day, "known": known_day, "before": before, **parameters}):
-            series.setdefault((row["gpu"], row["provider"], row["offer_id"]), []).append((day, row["usd"]))
-    return series
 
 
 # --- One row for each provider, accelerator, region or option.
@@ -517,7 +513,12 @@ def by_column(rows: Sequence[Mapping[str, Any]], column: str) -> list[dict[str, 
     for value, of_value in groups.items():
         cheapest: dict[str, Mapping[str, Any]] = {}
         for row in of_value:
-            cheapest.setdefault(_kind_of(row), row)
+            rule = OPTIONS[str(row["option"])]
+            if rule.kind in _KIND_COLUMNS:
+                kind = rule.kind
+            else:
+                kind = "committed" if rule.family == "committed" or row["term_months"] else "other"
+            cheapest.setdefault(kind, row)
         first = cheapest.get("on demand") or next(iter(cheapest.values()))
         days = sorted(row["observed_on"] for row in of_value)
         line = {column: value, "machine": _machine_of(first)}
@@ -539,8 +540,13 @@ def by_column(rows: Sequence[Mapping[str, Any]], column: str) -> list[dict[str, 
                 "source_id": first["source_id"],
             }
         )
-    on_demand = "on_demand_usd_per_gpu_hour"
-    return sorted(lines, key=lambda row: (row["old"], row[on_demand] is None, _least(row), str(row[column])))
+
+    def rank(line: dict[str, Any]) -> tuple[bool, bool, float, str]:
+        on_demand = line["on_demand_usd_per_gpu_hour"]
+        prices = [price for name in _KIND_COLUMNS.values() if (price := line[name]) is not None]
+        return line["old"], on_demand is None, float(min(prices) if on_demand is None else on_demand), str(line[column])
+
+    return sorted(lines, key=rank)
 
 
 def _machine_of(offer: Mapping[str, Any]) -> str:
@@ -570,16 +576,3 @@ def cheapest_of_sellers(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
         cheapest.append({**first, "purchase": purchase, "regions": regions})
     in_order = ("stale", "usd_per_gpu_hour", "offer_id")
     return sorted(cheapest, key=lambda row: tuple(row.get(name) or 0 for name in in_order))
-
-
-def _kind_of(row: Mapping[str, Any]) -> str:
-    rule = OPTIONS[str(row["option"])]
-    if rule.kind in _KIND_COLUMNS:
-        return rule.kind
-    return "committed" if rule.family == "committed" or row["term_months"] else "other"
-
-
-def _least(row: Mapping[str, Any]) -> float:
-    prices = [value for name, value in row.items() if name.endswith("_usd_per_gpu_hour") and value is not None]
-    own = row["on_demand_usd_per_gpu_hour"]
-    return float(min(prices)) if own is None else float(own)

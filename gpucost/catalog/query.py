@@ -31,7 +31,7 @@ _LOOKS_AT_ALL = re.compile(r"\b(show|desc\w*|summarize)\b|duckdb_|information_sc
 _LOOKS_BACK = re.compile(r"history|prices_on", re.IGNORECASE)  # what days of the past are asked about by
 _NO_TABLE = re.compile(r"Catalog Error: Table with name (\w+) does not exist", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(--[^\n]*\n|/\*.*?\*/)", re.DOTALL)
-_BESIDE = 8  # signs around a cell and its name
+_BESIDE = 8  # signs around a cell and its name, once it is written as JSON
 _ROWS_AT_ONCE = 64  # a row may hold megabytes
 _OWN_MEMORY_GB = 0.7  # the process itself and the rows on their way out
 
@@ -43,10 +43,10 @@ def serve() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else writes among the messages
     world, query, allowed, filled = pickle.load(sys.stdin.buffer)
-    gc.disable()
+    gc.disable()  # the process ends with its query: what it leaves is not worth looking for
     if not present_folder():  # the database breaks without one
         os.chdir(os.sep)
-    threading.Thread(target=_end_with_the_asker, daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         _answer(world, query, Bounds(*allowed), out, filled)
     except UsageError as error:
@@ -61,7 +61,7 @@ def serve() -> None:
     os._exit(0)
 
 
-def _end_with_the_asker() -> None:
+def _end_with_parent() -> None:
     """End this process once nobody holds the other end of stdin any more."""
     os.read(0, 1)
     os._exit(1)
@@ -81,7 +81,7 @@ def _answer(
         connection = _locked(store, allowed.memory_gb)
     except duckdb.OutOfMemoryException:  # the facts alone are more
         raise too_much_memory(allowed) from None
-    _bound(allowed)
+    _bound_process(allowed)
     _send(out, True)
     try:
         connection.execute(query)
@@ -97,16 +97,11 @@ def _answer(
     except MemoryError:
         raise
     except Exception as error:  # whatever a stranger's query brings about is an answer to it
-        raise UsageError(f"SQL: {_first_lines(error)}{_unfilled(error, filled)}") from None
-
-
-def _unfilled(error: Exception, filled: Mapping[str, Relation]) -> str:
-    """Say what fills a relation that a query reads and nobody filled."""
-    lacking = _NO_TABLE.match(str(error))
-    name = lacking and lacking[1].lower()
-    if name not in QUESTIONED or name in filled:
-        return ""
-    return f" {name} belongs to a question: add --model, such as --model 8b --tokens 100b."
+        hint = ""
+        missing_table = _NO_TABLE.match(str(error))
+        if missing_table and (name := missing_table[1].lower()) in QUESTIONED and name not in filled:
+            hint = f" {name} belongs to a question: add --model, such as --model 8b --tokens 100b."
+        raise UsageError(f"SQL: {_first_lines(error)}{hint}") from None
 
 
 def _written(row: tuple[Any, ...]) -> int:
@@ -126,28 +121,24 @@ def _send(out: BinaryIO, message: Any, most: float = math.inf) -> None:
     out.flush()
 
 
-def _bound(allowed: Bounds) -> None:
+def _bound_process(allowed: Bounds) -> None:
     """Bound what this process may take by the system's own means; a system without them has the database's alone."""
     try:
         import resource
     except ImportError:
         return
-    in_use = _address_space_bytes()
-    most = int(in_use + (allowed.memory_gb + _OWN_MEMORY_GB) * 1e9)
+    try:  # what libraries have mapped already is in use, much of it never touched
+        with open("/proc/self/statm", encoding="ascii") as file:
+            in_use_bytes = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):  # a system without /proc: more than this process maps
+        in_use_bytes = 4_000_000_000
+    most = int(in_use_bytes + (allowed.memory_gb + _OWN_MEMORY_GB) * 1e9)
     signal.setitimer(signal.ITIMER_REAL, allowed.seconds + 2)  # for an asker that is stopped or gone
     cpu_s = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) + allowed.seconds) + 2
     for kind, value in ((resource.RLIMIT_AS, most), (resource.RLIMIT_CPU, cpu_s), (resource.RLIMIT_CORE, 0)):
         hard = resource.getrlimit(kind)[1]
         top = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (top, hard))
-
-
-def _address_space_bytes() -> int:
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return 4_000_000_000
 
 
 def only_select(query: str) -> str:
@@ -163,8 +154,14 @@ def only_select(query: str) -> str:
     kind = statements[0].type.name
     if kind not in _ALLOWED:
         raise UsageError(f"SQL: {kind} is refused; the catalog is read-only. Write a SELECT.")
-    if kind == "EXPLAIN":
-        only_select(_explained(query))
+    if kind == "EXPLAIN":  # EXPLAIN ANALYZE runs what it explains: that is judged too
+        text = query
+        while match := _COMMENT.match(text):
+            text = text[match.end() :]
+        explained, count = _EXPLAIN.subn("", text, count=1)
+        if not count or _EXPLAIN.match(explained):
+            raise UsageError("SQL: EXPLAIN works for SELECT only.")
+        only_select(explained)
     return query
 
 
@@ -181,20 +178,10 @@ def tables_of(query: str, filled: Iterable[str] = ()) -> frozenset[str]:
         return every
     try:
         with duckdb.connect(config={"enable_external_access": False}) as nothing:
-            named = frozenset(nothing.get_table_names(query)) - frozenset(filled)
+            names = frozenset(nothing.get_table_names(query)) - frozenset(filled)
     except duckdb.Error:
         return every
-    return named if named <= every else every
-
-
-def _explained(query: str) -> str:
-    text = query
-    while match := _COMMENT.match(text):
-        text = text[match.end() :]
-    inner, count = _EXPLAIN.subn("", text, count=1)
-    if not count or _EXPLAIN.match(inner):
-        raise UsageError("SQL: EXPLAIN works for SELECT only.")
-    return inner
+    return names if names <= every else every  # a view, such as prices, reads several
 
 
 def _locked(store: "Store", memory_limit_gb: float) -> "DuckDBPyConnection":
@@ -202,7 +189,12 @@ def _locked(store: "Store", memory_limit_gb: float) -> "DuckDBPyConnection":
 
     Times are those of UTC.
     """
-    _days_without_pytz()
+    from types import ModuleType
+
+    # the database asks pytz for the one zone of moments: here it stands for the package, which is no need of ours
+    zones = ModuleType("pytz")
+    vars(zones)["timezone"] = _Utc
+    sys.modules.setdefault("pytz", zones)
     lying = ", ".join(f"{quoted(str(file))}, {file_name(file)}" for file in store.lying)
     connection = store.connection.cursor()
     connection.execute("SET TimeZone = 'UTC'")  # of this cursor: it takes over no setting of its session
@@ -216,15 +208,6 @@ def _locked(store: "Store", memory_limit_gb: float) -> "DuckDBPyConnection":
         store.execute(statement)
     connection.execute("BEGIN TRANSACTION READ ONLY")
     return connection
-
-
-def _days_without_pytz() -> None:
-    """Give the database the one zone that it asks pytz for, in this process alone; the package is no need of ours."""
-    from types import ModuleType
-
-    zones = ModuleType("pytz")
-    vars(zones)["timezone"] = _Utc
-    sys.modules.setdefault("pytz", zones)
 
 
 class _Utc(tzinfo):
@@ -247,12 +230,12 @@ class _Utc(tzinfo):
 def _unique(names: list[str]) -> list[str]:
     """Give repeated column names a number, so that no column is lost."""
     counts: dict[str, int] = {}
-    taken, unique = set(names), []
+    used, unique = set(names), []
     for name in names:
         numbered, counts[name] = name, counts.get(name, 0) + 1
-        while counts[name] > 1 and (numbered := f"{name}_{counts[name]}") in taken:
+        while counts[name] > 1 and (numbered := f"{name}_{counts[name]}") in used:
             counts[name] += 1
-        taken.add(numbered)
+        used.add(numbered)
         unique.append(numbered)
     return unique
 

@@ -37,10 +37,10 @@ class Bounds(NamedTuple):
 
 def bounds(*, time_limit_s: object = None, memory_limit_gb: object = None) -> Bounds:
     """Return the limits of one query: those asked for, else those of the settings, else the usual ones."""
-    limits_asked = {"limit_query_seconds": time_limit_s, "limit_query_memory_gb": memory_limit_gb}
+    stated_limits = {"limit_query_seconds": time_limit_s, "limit_query_memory_gb": memory_limit_gb}
     sizes = ("limit_query_rows", "limit_query_result_bytes", "limit_query_row_bytes", "limit_query_cells")
     names = ("limit_query_seconds", "limit_query_memory_gb", *sizes)
-    return Bounds(*(limit(name, limits_asked.get(name)) for name in names))
+    return Bounds(*(limit(name, stated_limits.get(name)) for name in names))
 
 
 def run(world: Mapping[str, Any], query: str, allowed: Bounds, filled: Mapping[str, Relation] | None = None) -> Answer:
@@ -56,53 +56,27 @@ def run(world: Mapping[str, Any], query: str, allowed: Bounds, filled: Mapping[s
         command, start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     late = threading.Event()
-    try:
-        pickle.dump((dict(world), query, tuple(allowed), dict(filled or {})), child.stdin)
-        child.stdin.flush()  # it stays open: the process ends with the one who asked
-        return _received(child, allowed, late)
-    except (EOFError, BrokenPipeError):
-        if late.is_set():
-            raise _too_long(allowed) from None
-        if child.wait() in (-getattr(signal, "SIGXCPU", 24), -getattr(signal, "SIGALRM", 14)):
-            raise _too_long(allowed) from None
-        raise UsageError(
-            f"the database ended at this query: it needs more than {allowed.memory_gb:g} GB of memory, or lies too deep"
-            " in itself. Narrow it."
-        ) from None
-    finally:
-        child.kill()
-        child.wait()
-        with suppress(BrokenPipeError):
-            child.stdin.close()
-        child.stdout.close()
-
-
-def _received(child: "subprocess.Popen[bytes]", allowed: Bounds, late: threading.Event) -> Answer:
-    """Read what the process says; its time begins when the catalog is loaded."""
 
     def end() -> None:
         late.set()
         child.kill()
 
-    assert child.stdout is not None
-    _, first = _message(child.stdout)
-    _refused(first)
     timer = threading.Timer(allowed.seconds, end)
     timer.daemon = True
-    timer.start()
     try:
+        pickle.dump((dict(world), query, tuple(allowed), dict(filled or {})), child.stdin)
+        child.stdin.flush()  # it stays open: the process ends with the one who asked
+        _message(child.stdout)  # the catalog is loaded: from here on the query's time runs
+        timer.start()
         _, columns = _message(child.stdout)
-        _refused(columns)
         rows: list[dict[str, Any]] = []
-        taken = 0
+        bytes_read = 0
         while True:
-            size, message = _message(child.stdout)
-            _refused(message)
-            written, chunk = message
+            size, (written_bytes, chunk) = _message(child.stdout)
             if not chunk:
                 return Answer(columns, rows)
             rows += [dict(zip(columns, row, strict=True)) for row in chunk]
-            taken += max(size, written)
+            bytes_read += max(size, written_bytes)
             if len(rows) > allowed.rows:
                 raise UsageError(f"the query gives more than {allowed.rows:,.0f} rows. Add a LIMIT or an aggregate.")
             if len(rows) * len(columns) > allowed.cells:
@@ -110,33 +84,39 @@ def _received(child: "subprocess.Popen[bytes]", allowed: Bounds, late: threading
                     f"the query gives more than {allowed.cells:,.0f} cells. Ask for fewer columns or rows; the setting"
                     " limit_query_cells raises that."
                 )
-            if taken > allowed.bytes:
+            if bytes_read > allowed.bytes:
                 raise UsageError(f"the query gives more than {allowed.bytes / 1e6:,.0f} MB. Ask for less of it.")
+    except (EOFError, BrokenPipeError):
+        # ended by the timer here, or by the limits that the process set itself, for when nobody is left to end it
+        stopped = (-getattr(signal, "SIGXCPU", 24), -getattr(signal, "SIGALRM", 14))
+        if late.is_set() or child.wait() in stopped:
+            reason = f"the query was stopped after {allowed.seconds:g} s. Narrow it, or raise --time-limit."
+            raise UsageError(reason) from None
+        raise UsageError(
+            f"the database ended at this query: it needs more than {allowed.memory_gb:g} GB of memory, or lies too deep"
+            " in itself. Narrow it."
+        ) from None
     finally:
         timer.cancel()
+        child.kill()
+        child.wait()
+        with suppress(BrokenPipeError):
+            child.stdin.close()
+        child.stdout.close()
 
 
 def _message(stream: Any) -> tuple[int, Any]:
-    size = int.from_bytes(_exactly(stream, LENGTH), "big")
-    return size, pickle.loads(_exactly(stream, size))
-
-
-def _exactly(stream: Any, size: int) -> bytes:
-    data: bytes = stream.read(size)
-    if len(data) < size:
+    """Read a message and its size; a text is a refusal, an exception is raised, and a process that ended sends none."""
+    size = int.from_bytes(stream.read(LENGTH), "big")
+    data = stream.read(size)
+    if not size or len(data) < size:
         raise EOFError
-    return data
-
-
-def _refused(message: Any) -> None:
+    message = pickle.loads(data)
     if isinstance(message, str):
         raise UsageError(message)
     if isinstance(message, Exception):
         raise message
-
-
-def _too_long(allowed: Bounds) -> UsageError:
-    return UsageError(f"the query was stopped after {allowed.seconds:g} s. Narrow it, or raise --time-limit.")
+    return size, message
 
 
 def too_much_memory(allowed: Bounds) -> UsageError:

@@ -20,8 +20,9 @@ from gpucost import gate, limits
 from gpucost.errors import UsageError
 
 PREFIX = "GPUCOST_"
+# a table tool.gpucost in a pyproject.toml, or one that may hold it: [tool.gpucost], [tool] with gpucost =, tool = {…}
 _TOOL = re.compile(rb"tool[\"']?[ \t]*(?:\.[ \t]*[\"']?gpucost|\]|=)")
-NOT_SETTINGS = frozenset(("REQUIRE_PROGRAMS", "COMPLETE", "TODAY"))
+_NOT_SETTINGS = frozenset(("REQUIRE_PROGRAMS", "COMPLETE", "TODAY"))
 # what reaches another machine, opens files to others or writes them: whoever owns the working folder does not say it
 OF_THE_USER_ALONE = frozenset(
     ("store", "mirror", "from", "publish", "scheduler", "files", "output", "output_file", "into")
@@ -51,16 +52,16 @@ class Setting(Struct, frozen=True):
 def user_folder() -> Path | None:
     """Return the folder of the user's settings and book, or None where there is no home."""
     try:
-        return _own_folder("XDG_CONFIG_HOME", "~/.config", "config")
+        return _user_folder("XDG_CONFIG_HOME", "~/.config", "config")
     except (OSError, RuntimeError, KeyError):
         return None
 
 
-def _own_folder(variable: str, usual: str, kind: str) -> Path:
+def _user_folder(variable: str, usual: str, kind: str) -> Path:
     """Return one of the user's folders, as platformdirs says: on Linux without its import."""
-    named = os.environ.get(variable, "").strip()
+    stated = os.environ.get(variable, "").strip()
     if sys.platform == "linux" and "ANDROID_DATA" not in os.environ:
-        return Path(named or usual).expanduser() / "gpucost"
+        return Path(stated or usual).expanduser() / "gpucost"
     import platformdirs
 
     return Path(getattr(platformdirs, f"user_{kind}_path")("gpucost", appauthor=False))
@@ -68,16 +69,15 @@ def _own_folder(variable: str, usual: str, kind: str) -> Path:
 
 def cache_folder() -> Path:
     """Return the folder for what can be fetched again."""
-    return _own_folder("XDG_CACHE_HOME", "~/.cache", "cache")
+    return _user_folder("XDG_CACHE_HOME", "~/.cache", "cache")
 
 
 def store_place() -> Path | str | None:
     """Return where refreshed prices are: the setting `store`, else a folder of the user's; None without a home."""
-    named = setting("store")
-    if named:
-        return str(named)
+    if place := setting("store"):
+        return str(place)
     try:
-        return _own_folder("XDG_DATA_HOME", "~/.local/share", "data") / "prices"
+        return _user_folder("XDG_DATA_HOME", "~/.local/share", "data") / "prices"
     except (OSError, RuntimeError, KeyError):
         return None
 
@@ -139,7 +139,7 @@ def spoken(environment: Mapping[str, str] | None = None) -> Iterator[Setting]:
         yield from (item for item in _of_file(file_of_project, 1) if not _of_the_user_alone(item))
     variables = os.environ if environment is None else environment
     for name in sorted(variables):
-        if name.startswith(PREFIX) and name[len(PREFIX) :] not in NOT_SETTINGS and not name.endswith("_COMPLETE"):
+        if name.startswith(PREFIX) and name[len(PREFIX) :] not in _NOT_SETTINGS and not name.endswith("_COMPLETE"):
             yield Setting(name[len(PREFIX) :].lower(), variables[name], f"environment variable {name}", turn=2)
 
 
@@ -161,23 +161,23 @@ def _of_file(path: Path, turn: int) -> Iterator[Setting]:
     for command, table in (("", top), *tables.items()):
         names: dict[str, str] = {}
         for name, value in table.items():
-            where, called = f"{command}.{name}" if command else name, name.replace("-", "_")
-            if called in names:
-                raise UsageError(f"{path}: {where} is given twice, also as {names[called]}. Keep one.")
-            names[called] = name
-            yield Setting(called, _typed(value, f"{path}: {where}"), f"file {path}", command, turn)
+            place, key = f"{command}.{name}" if command else name, name.replace("-", "_")
+            if key in names:
+                raise UsageError(f"{path}: {place} is given twice, also as {names[key]}. Keep one.")
+            names[key] = name
+            yield Setting(key, _typed(value, f"{path}: {place}"), f"file {path}", command, turn)
 
 
-def _typed(value: Any, where: str) -> str | tuple[str, ...]:
+def _typed(value: Any, place: str) -> str | tuple[str, ...]:
     """Return a setting of a file as one would type it; a list is an option that is given several times.
 
     >>> _typed(2, "top"), _typed(True, "quiet"), _typed(["a=1", "b=2"], "set")
     ('2', 'true', ('a=1', 'b=2'))
     """
     if isinstance(value, list) and not any(isinstance(item, (list, dict)) for item in value):
-        return tuple(str(_typed(item, where)) for item in value)
+        return tuple(str(_typed(item, place)) for item in value)
     if isinstance(value, (list, dict)):
-        raise UsageError(f"{where}: found {gate.shown(value)}, expected a text, a number, or a list of them.")
+        raise UsageError(f"{place}: found {gate.shown(value)}, expected a text, a number, or a list of them.")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -192,7 +192,7 @@ def general() -> Mapping[str, Setting]:
     return _general(present_folder(), variables)
 
 
-def said(name: str) -> Setting | None:
+def spoken_setting(name: str) -> Setting | None:
     """Return a setting of one value that holds for every command, or None where nobody spoke."""
     item = general().get(name)
     if item and not isinstance(item.value, str):
@@ -202,13 +202,13 @@ def said(name: str) -> Setting | None:
 
 def setting(name: str) -> str | None:
     """Return the value of a setting that holds for every command, or None where nobody spoke."""
-    item = said(name)
+    item = spoken_setting(name)
     return str(item.value) if item else None
 
 
 def _raised(name: str) -> object:
     """Return what a setting says of a limit; while the settings themselves are read, the environment alone speaks."""
-    if _reading:
+    if _reading:  # a settings file is read within a limit of bytes, which the file itself cannot raise
         return limits.of_environment(name)
     _reading.append(name)
     try:
@@ -223,9 +223,8 @@ limits.raised = _raised
 
 def book_folder() -> Path | None:
     """Return the folder of the user's own book, whether or not it exists; None where there is no home."""
-    named = setting("book")
-    if named:
-        return gate.expanded(named)
+    if place := setting("book"):
+        return gate.expanded(place)
     folder = user_folder()
     return folder / "book" if folder else None
 
@@ -233,7 +232,7 @@ def book_folder() -> Path | None:
 @contextmanager
 def facts_of(version: str) -> Iterator[None]:
     """Have this process, and those that it starts, answer from one version of the facts."""
-    name = f"{PREFIX}CATALOG"
+    name = f"{PREFIX}CATALOG"  # in the environment, so that processes of a sweep inherit it
     before = os.environ.get(name)
     os.environ[name] = version
     try:
@@ -261,14 +260,12 @@ def book_layers(book: str | Path | None = None) -> dict[str, Path]:
     """Return the folders that lie over the shipped facts and exist, the nearest last."""
     if not _book_speaks.get():
         return {}
-    folder_named = book if book is not None else setting("book")
+    stated = book if book is not None else setting("book")  # the usual folder need not be there
     folder = gate.expanded(book) if book else book_folder()
-    if folder_named and (folder is None or not folder.exists()):
+    if stated and (folder is None or not folder.exists()):
         raise UsageError(f"the book {folder} does not exist. Make it, or change the setting `book`.")
-    if folder_named and folder and not folder.is_file() and not folder.is_dir():
+    if stated and folder and not folder.is_file() and not folder.is_dir():
         raise UsageError(f"the book {folder} is a device or a pipe. Name a folder or a file.")
-    return (
-        {"user": folder}
-        if folder is not None and (folder.is_file() or (folder.is_dir() and any(folder.iterdir())))
-        else {}
-    )
+    if folder is not None and (folder.is_file() or (folder.is_dir() and any(folder.iterdir()))):
+        return {"user": folder}
+    return {}

@@ -15,7 +15,7 @@ from gpucost.catalog.settings import book_layers, general, present_folder, store
 
 _MOST = 4  # catalogs kept, each with its market at some tens of megabytes
 
-_kept: OrderedDict[tuple[Any, ...], Catalog] = OrderedDict()
+_catalogs: OrderedDict[tuple[Any, ...], Catalog] = OrderedDict()
 _lock = Lock()
 
 
@@ -31,26 +31,22 @@ def shared_catalog(as_of: date | str | None = None, known_as_of: date | str | No
     day, known_day = parse_day(as_of, "as_of"), parse_day(known_as_of, "known_as_of")
     root, layers = data_root(), book_layers()
     settings = tuple(sorted((item.name, str(item.value)) for item in general().values()))
-    places = [Path(one) for one in (root, place, *layers.values()) if one is not None]
-    here = "" if all(one.is_absolute() for one in places) else present_folder()
+    places = [Path(path) for path in (root, place, *layers.values()) if path is not None]
+    # a relative path means another folder once the process has moved
+    here = "" if all(path.is_absolute() for path in places) else present_folder()
     key = (
         (day, known_day, clock.today(), here, settings, root, place),
         tuple(layers.items()),
-        tuple(_looks(_tables(root))),
+        tuple(_looks(entry for name in ("pricing", "models") for entry in _below(root / name))),
         tuple(_looks(file for folder in layers.values() for file in _below(folder))),
         tuple(_looks(_below(Path(place, "snapshots")))) if place is not None else (),
     )
     with _lock:
-        catalog = _kept.pop(key, None) or open_catalog(as_of, known_as_of)
-        _kept[key] = catalog
-        if len(_kept) > _MOST:
-            _kept.popitem(last=False)
+        catalog = _catalogs.pop(key, None) or open_catalog(as_of, known_as_of)
+        _catalogs[key] = catalog
+        if len(_catalogs) > _MOST:
+            _catalogs.popitem(last=False)
         return catalog
-
-
-def _tables(root: Path) -> Iterator[os.DirEntry[str]]:
-    for name in ("pricing", "models"):
-        yield from _below(root / name)
 
 
 def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
@@ -70,9 +66,10 @@ def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 def _looks(files: Iterable[os.DirEntry[str]]) -> list[tuple[Any, ...]]:
     """Return by what a change of files shows, in a fixed order."""
-    seen = []
+    looks = []
     for entry in files:
         with suppress(OSError):
-            found = entry.stat()
-            seen.append((entry.path, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino))
-    return sorted(seen)
+            status = entry.stat()
+            # a file that is replaced within a tick of the clock, by one of the same size, is another by its inode
+            looks.append((entry.path, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
+    return sorted(looks)

@@ -3,7 +3,6 @@
 Which table of the catalog a sheet is, and what its rows mean, is said by whoever reads it.
 """
 
-from collections.abc import Iterator
 from datetime import date, datetime, time
 from io import BytesIO
 from pathlib import Path
@@ -72,7 +71,7 @@ def _has_formulas(data: bytes, name: str) -> bool:
             for part in packed.namelist():
                 if part.startswith("xl/worksheets/"):
                     sheet = packed.read(part)
-                    with_formulas |= b"<f" in sheet
+                    with_formulas |= b"<f" in sheet  # <f> or <f t="shared" …>
                     cells += sheet.count(b"<c ")
             if cells > limit("limit_workbook_cells"):
                 raise _too_many(name)
@@ -84,27 +83,10 @@ def _has_formulas(data: bytes, name: str) -> bool:
 
 
 def _sheet(path: Path, values: Any, formulas: Any) -> TableSheet | None:
+    """Return the table of a sheet: its first row that is not empty names the columns, empty rows are left out."""
     sheet = f"{path}[{values.title}]"
-    rows = _rows(values, formulas, sheet)
-    number, first = next(rows, (0, []))
-    if not number:
-        return None
-    header = [str(cell).strip() for cell in first]
-    while header and not header[-1]:
-        header.pop()
-    if twice := repeated(filter(None, header)):
-        raise DataError("the column appears twice", file=sheet, row=number, column=twice[0])
-    numbered = []
-    for number, cells in rows:
-        for i, cell in enumerate(cells):
-            if cell != "" and (i >= len(header) or not header[i]):
-                raise DataError("the column has no name in the first row", file=sheet, row=number, column=_letter(i))
-        numbered.append((number, cells))
-    return TableSheet(values.title, header, numbered)
-
-
-def _rows(values: Any, formulas: Any, sheet: str) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the rows that are not empty, with their numbers."""
+    header: list[str] | None = None
+    rows = []
     cells_read, most = 0, limit("limit_workbook_cells")
     if formulas is values:  # no sheet holds a formula: the workbook was opened once
         both: Any = ((row, row) for row in values.iter_rows())
@@ -114,11 +96,22 @@ def _rows(values: Any, formulas: Any, sheet: str) -> Iterator[tuple[int, list[An
         cells_read += len(cells) + 1  # one for the row itself: empty rows cost time too
         if cells_read > most:
             raise _too_many(sheet)
-        row = [
-            _cell(cell, formula, sheet, number, i) for i, (cell, formula) in enumerate(zip(cells, written, strict=True))
-        ]
-        if any(cell != "" for cell in row):
-            yield number, row
+        pairs = enumerate(zip(cells, written, strict=True))
+        row = [_cell(cell, formula, sheet, number, i) for i, (cell, formula) in pairs]
+        if not any(cell != "" for cell in row):
+            continue
+        if header is None:
+            header = [str(cell).strip() for cell in row]
+            while header and not header[-1]:
+                header.pop()
+            if twice := repeated(filter(None, header)):
+                raise DataError("the column appears twice", file=sheet, row=number, column=twice[0])
+            continue
+        for i, cell in enumerate(row):
+            if cell != "" and (i >= len(header) or not header[i]):
+                raise DataError("the column has no name in the first row", file=sheet, row=number, column=_letter(i))
+        rows.append((number, row))
+    return None if header is None else TableSheet(values.title, header, rows)
 
 
 def _cell(cell: Any, written: Any, sheet: str, row: int, index: int) -> Any:

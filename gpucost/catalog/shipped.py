@@ -9,7 +9,7 @@ from gpucost import clock
 from gpucost.catalog.loader import Store
 from gpucost.catalog.names import NameIndex, index
 from gpucost.errors import UnknownNameError
-from gpucost.schemas import TABLES, DataTable, TableColumn
+from gpucost.schemas import TABLES, DataTable
 
 KINDS = {"accelerators": "accelerator", "systems": "system", "llms": "model"}
 
@@ -18,7 +18,7 @@ class Shipped:
     """The facts below a data root; nothing is read before it is asked for."""
 
     def __init__(self, root: Path, as_of: date | None = None, known_as_of: date | None = None) -> None:
-        self._asked_as_of, self.known_as_of = as_of, known_as_of
+        self._stated_as_of, self.known_as_of = as_of, known_as_of
         self.store = Store(root)
 
     @cached_property
@@ -31,7 +31,8 @@ class Shipped:
     @cached_property
     def as_of(self) -> date:
         """Return the day that the catalog is seen from."""
-        return self._asked_as_of or max(clock.today(), self.dated)
+        # a computer whose clock is behind has prices of its future: the newest of them is its today
+        return self._stated_as_of or max(clock.today(), self.dated)
 
     @cached_property
     def exchange_rates(self) -> dict[str, float]:
@@ -74,7 +75,7 @@ class Shipped:
 
 # --- Where numbers come from: sources with the rows that lean on them, and all facts in one long view.
 
-SOURCE_TABLES = ("model_sources", "price_sources")
+_SOURCE_TABLES = ("model_sources", "price_sources")
 _BOOKKEEPING = frozenset(
     ("source_id", "second_source_id", "confidence", "notes", "status", "valid_from", "observed_on", "recorded_on")
 )
@@ -85,7 +86,7 @@ _STATUS = "CASE WHEN r.source_id = 'user' THEN 'user' WHEN s.publisher = 'gpucos
 
 def sourced_tables() -> list[DataTable]:
     """Return the tables whose rows name their source."""
-    return [table for table in TABLES.values() if table.name not in SOURCE_TABLES and "source_id" in table.names]
+    return [table for table in TABLES.values() if table.name not in _SOURCE_TABLES and "source_id" in table.names]
 
 
 def source_rows(store: Store, table: str | None = None) -> list[dict[str, Any]]:
@@ -102,7 +103,7 @@ def source_rows(store: Store, table: str | None = None) -> list[dict[str, Any]]:
             used.setdefault(row["source_id"], {})[item.name] = row["n"]
     rows = [
         {**row, "tables": sorted(used.get(row["source_id"], ())), "rows": sum(used.get(row["source_id"], {}).values())}
-        for name in SOURCE_TABLES
+        for name in _SOURCE_TABLES
         for row in store.rows(name)
     ]
     return [row for row in rows if row["rows"]] if table else rows
@@ -110,25 +111,26 @@ def source_rows(store: Store, table: str | None = None) -> list[dict[str, Any]]:
 
 def facts_view() -> str:
     """Return the SQL of the view `facts`: entity, field, value, unit, status, source, date, one line per known cell."""
-    parts = [_table_facts(table) for table in sourced_tables()]
-    return "CREATE OR REPLACE VIEW facts AS\n" + "\nUNION ALL BY NAME\n".join(parts)
-
-
-def _table_facts(table: DataTable) -> str:
-    fields = [
-        column for column in table.columns if column.name not in _BOOKKEEPING and column.name not in table.key[:1]
-    ]
-    cells = ", ".join(_struct(column) for column in fields)
-    status = "r.status" if "status" in table.names else _STATUS
-    sources = "price_sources" if table.files.startswith("pricing") else "model_sources"
-    day = "r.observed_on" if "observed_on" in table.names else "coalesce(s.published_on, s.accessed_on)"
-    return f"""SELECT '{table.name}' AS "table", CAST(r."{table.key[0]}" AS VARCHAR) AS entity,
+    parts = []
+    for table in sourced_tables():
+        # a row becomes a line for each of its cells: a list of structs that is unnested
+        structs = []
+        for column in table.columns:
+            if column.name in _BOOKKEEPING or column.name in table.key[:1]:
+                continue
+            number = f'CAST("{column.name}" AS DOUBLE)' if column.kind in ("number", "integer") else "NULL::DOUBLE"
+            value = f'CAST("{column.name}" AS VARCHAR)'
+            structs.append(
+                f"{{'field': '{column.name}', 'value': {value}, 'number': {number}, 'unit': '{column.unit}'}}"
+            )
+        cells = ", ".join(structs)
+        status = "r.status" if "status" in table.names else _STATUS
+        sources = "price_sources" if table.files.startswith("pricing") else "model_sources"
+        day = "r.observed_on" if "observed_on" in table.names else "coalesce(s.published_on, s.accessed_on)"
+        parts.append(
+            f"""SELECT '{table.name}' AS "table", CAST(r."{table.key[0]}" AS VARCHAR) AS entity,
     r.fact.field, r.fact.value, r.fact.number, r.fact.unit, {status} AS status, r.source_id AS source, {day} AS date
 FROM (SELECT *, unnest([{cells}]) AS fact FROM "{table.name}") AS r LEFT JOIN {sources} AS s USING (source_id)
 WHERE r.fact.value IS NOT NULL"""
-
-
-def _struct(column: TableColumn) -> str:
-    number = f'CAST("{column.name}" AS DOUBLE)' if column.kind in ("number", "integer") else "NULL::DOUBLE"
-    value = f'CAST("{column.name}" AS VARCHAR)'
-    return f"{{'field': '{column.name}', 'value': {value}, 'number': {number}, 'unit': '{column.unit}'}}"
+        )
+    return "CREATE OR REPLACE VIEW facts AS\n" + "\nUNION ALL BY NAME\n".join(parts)
