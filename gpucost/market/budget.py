@@ -30,13 +30,13 @@ Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 Row = Mapping[str, Any]
 
-BUDGET_SHARE = 0.9  # of orders that end below their budget
+_BUDGET_SHARE = 0.9  # of orders that end below their budget
 LIKELY = 0.8  # the chance from which on one counts on an offer
 FRESH_DAYS = 60  # within which somebody should have listed what one is about to order
 USUAL_GPUS = 64  # up to so many in one order whoever sells machines with a network is taken to have them
 LARGEST_SPOT_GPUS = 512  # beyond, the rates of a few nodes say nothing of how often a job is interrupted
-HELD_DAYS = 30  # what moves by the day moves while it is held, too
-_Z90 = 1.2816
+_HOLDING_DAYS = 30  # what moves by the day moves while it is held, too
+_Z90 = 1.2816  # standard deviations from the middle of a normal distribution to its 90th percentile
 # how many standard deviations the end of an 80 % range lies out, and the ends beyond it: of a normal distribution
 _SHARES = (0.9, 0.92, 0.94, 0.96, 0.98, 0.99, 0.995, 0.999)
 _DEVIATIONS = (_Z90, 1.4051, 1.5548, 1.7507, 2.0537, 2.3263, 2.5758, 3.0902)
@@ -68,24 +68,42 @@ def quotes_of(
 ) -> list[Quote]:
     """Return what is known of each offer; `kinds` are those of its seller."""
     curves = _curves(fates)
-    sizes = _sizes(capacity)
     there = probed(probes)
-    fate = cache(lambda group, days: _fate(curves, group, days))  # thousands of offers are of a few hundred days
+    sizes: _Sizes = {}
+    for row in capacity:
+        chips = frozenset((row["gpu"] or "").split())
+        notice_text = f"{row.get('notice') or ''} {row['basis']}"
+        notice = next((place for place, word in enumerate(NOTICES) if word and word in notice_text), 0)
+        entry = chips, row["option"] or "", float(row["largest_gpus"]), row["basis"], float(notice)
+        sizes.setdefault(row["provider"], []).append(entry)
+
+    @cache  # thousands of offers are of a few hundred days
+    def fate(kind: str, family: str, days: float) -> tuple[float, float, float]:
+        # the ends of price ÷ quote and the chance, linear in the root of the days; of a family that a kind of seller
+        # has no record of, its prices on demand speak, then those of other clouds
+        ways = ((kind, family), (kind, "on demand"), ("cloud", family), ("cloud", "on demand"))
+        curve = next((curves[way] for way in ways if way in curves), None)
+        if curve is None:
+            return 1.0, 1.0, 1.0
+        low, high, chance = (float(np.interp(np.sqrt(days), curve[0], row)) for row in curve[1])
+        return min(float(np.exp(low)), 1.0), max(float(np.exp(high)), 1.0), chance
+
     rounded = cache(lambda *cells: Quote(*(round(float(cell), 9) for cell in cells)))  # as a saved answer keeps them
-    found = []
+    quotes = []
     for offer, kind in zip(offers, kinds, strict=True):
         known, most, notice = _at_once(offer, sizes, accelerators)
         if offer.book == "user" or offer.price_kind != "list":
-            found.append(rounded(*CERTAIN._replace(most_gpus=most)))
+            quotes.append(rounded(*CERTAIN._replace(most_gpus=most)))
             continue
         family = quote_family(offer.option)
         spot = family == "preemptible"
-        days = max(counted_age_days(offer.age_days, offer.price_kind), HELD_DAYS if spot else 0)
+        # spot moves while it is held too, however fresh its quote
+        days = max(counted_age_days(offer.age_days, offer.price_kind), _HOLDING_DAYS if spot else 0)
         if OPTIONS[offer.option].interruptible:
             most = min(most, LARGEST_SPOT_GPUS)
-        low, high, chance = fate((kind_of(kind), family), days)
-        found.append(rounded(low, high, chance * (there if spot else 1.0), known, most, notice))
-    return found
+        low, high, chance = fate(kind_of(kind), family, days)
+        quotes.append(rounded(low, high, chance * (there if spot else 1.0), known, most, notice))
+    return quotes
 
 
 def kind_of(seller: str | None) -> str:
@@ -118,6 +136,7 @@ def _curves(fates: Sequence[Row]) -> dict[_Group, _Curve]:
     curves = {}
     for group, rows in groups.items():
         rows.sort(key=lambda row: row["from_days"])
+        # each span stands at its middle; at day 0 the quote is the price, and certain
         days = [0.0, *((row["from_days"] + row["to_days"]) / 2 for row in rows)]
         ends = [
             [0.0, *(0.0 if row[name] is None else float(np.log(row[name])) for row in rows)]
@@ -137,6 +156,7 @@ def falling(values: Sequence[float], weights: Sequence[float]) -> list[float]:
     blocks: list[tuple[float, float, int]] = []
     for value, weight in zip(values, weights, strict=True):
         block = (float(value), float(weight), 1)
+        # pool adjacent violators (https://en.wikipedia.org/wiki/Isotonic_regression)
         while blocks and blocks[-1][0] < block[0]:
             before = blocks.pop()
             total = before[1] + block[1]
@@ -145,36 +165,11 @@ def falling(values: Sequence[float], weights: Sequence[float]) -> list[float]:
     return [value for value, _, count in blocks for _ in range(count)]
 
 
-def _fate(curves: Mapping[_Group, _Curve], group: _Group, days: float) -> tuple[float, float, float]:
-    """Return the ends of the price ÷ quote and the chance, linear in the root of the days.
-
-    Of a family that a kind of seller has no record of, its prices on demand speak, then those of other clouds.
-    """
-    kind, family = group
-    ways = (group, (kind, "on demand"), ("cloud", family), ("cloud", "on demand"))
-    curve = next((curves[way] for way in ways if way in curves), None)
-    if curve is None:
-        return 1.0, 1.0, 1.0
-    low, high, chance = (float(np.interp(np.sqrt(days), curve[0], row)) for row in curve[1])
-    return min(float(np.exp(low)), 1.0), max(float(np.exp(high)), 1.0), chance
-
-
 # --- How many accelerators a seller sells at once.
 
 _BY_ITSELF, _OWN = "self-service", "own"
 # by seller: chips or vendor, option, count, basis, notice
 _Sizes = dict[str, list[tuple[frozenset[str], str, float, str, float]]]
-
-
-def _sizes(capacity: Sequence[Row]) -> _Sizes:
-    sizes: _Sizes = {}
-    for row in capacity:
-        chips = frozenset((row["gpu"] or "").split())
-        told = f"{row.get('notice') or ''} {row['basis']}"
-        notice = next((place for place, word in enumerate(NOTICES) if word and word in told), 0)
-        entry = chips, row["option"] or "", float(row["largest_gpus"]), row["basis"], float(notice)
-        sizes.setdefault(row["provider"], []).append(entry)
-    return sizes
 
 
 def _at_once(offer: Offer, sizes: _Sizes, accelerators: Mapping[str, Accelerator]) -> tuple[float, float, float]:
@@ -214,18 +209,13 @@ def shares_by_kind(offers: Sequence[Offer], kinds: Sequence[str], capacity: Sequ
     return shares
 
 
-def size_chance(gpus: Indices, known: Floats, shares: Floats) -> Floats:
-    """Return the chance that orders of such sizes are taken; `shares` has a row for each order, by `_SIZES`."""
-    place = np.searchsorted(np.array(_SIZES), gpus).clip(0, shares.shape[1] - 1)
-    unknown = shares[np.arange(len(gpus)), place]
-    chance: Floats = np.where(gpus <= known, 1.0, unknown)
-    return chance
-
-
 def chances(terms: Any, offer: Indices, gpus: Indices) -> Floats:
     """Return the chance that offers can be had at their quotes in such numbers."""
-    found: Floats = terms.quote_chance[offer] * size_chance(gpus, terms.known_gpus[offer], terms.size_shares[offer])
-    return found
+    shares = terms.size_shares[offer]  # a row for each order, by `_SIZES`
+    place = np.searchsorted(np.array(_SIZES), gpus).clip(0, shares.shape[1] - 1)
+    size_chance = np.where(gpus <= terms.known_gpus[offer], 1.0, shares[np.arange(len(gpus)), place])
+    chance: Floats = terms.quote_chance[offer] * size_chance
+    return chance
 
 
 def sure(terms: Any, offer: Indices, chance: Floats) -> Flags:
@@ -254,10 +244,11 @@ def budgets(cost: Floats, high: Floats, chance: Floats, may_be: Flags, fresh: Fl
     back = _fallback(high, chance, may_be, fresh, seller)
     if back is None:
         return Budgets(high.copy(), cost.copy(), chance, np.nan)
+    # an offer that is likelier to be gone than one in ten is budgeted as its fallback; the others never above it
     otherwise = np.maximum(high, high[back])
     spread = np.divide(high, cost, out=np.ones_like(cost), where=cost > 0)  # what costs nothing has no range
     alone = cost * spread ** deviations(chance)
-    budget = np.where(chance < BUDGET_SHARE, otherwise, np.minimum(alone, otherwise))
+    budget = np.where(chance < _BUDGET_SHARE, otherwise, np.minimum(alone, otherwise))
     expected = chance * cost + (1 - chance) * np.maximum(cost, cost[back])
     return Budgets(budget, expected, chance, float(high[back]))
 
@@ -268,9 +259,10 @@ def deviations(chance: Floats) -> Floats:
     >>> deviations(np.array([1.0, 0.95])).round(2).tolist()
     [1.0, 1.27]
     """
-    share = BUDGET_SHARE / np.maximum(chance, BUDGET_SHARE)
-    found: Floats = np.interp(share, _SHARES, _DEVIATIONS) / _Z90
-    return found
+    # of the orders that get the offer so many must end below, that with those that do not nine of ten do
+    share = _BUDGET_SHARE / np.maximum(chance, _BUDGET_SHARE)
+    ratio: Floats = np.interp(share, _SHARES, _DEVIATIONS) / _Z90
+    return ratio
 
 
 def _fallback(high: Floats, chance: Floats, may_be: Flags, fresh: Flags, seller: Indices) -> int | None:
@@ -282,11 +274,11 @@ def _fallback(high: Floats, chance: Floats, may_be: Flags, fresh: Flags, seller:
     among = np.flatnonzero(may_be & fresh & (chance >= LIKELY))
     if not len(among):
         among = np.flatnonzero(may_be)
-        asked: dict[int, float] = {}
+        chance_of_seller: dict[int, float] = {}  # several offers of one seller are gone together
         for at in among[np.argsort(high[among], kind="stable")].tolist():
             number = int(seller[at])
-            asked[number] = max(asked.get(number, 0.0), float(chance[at]))
-            if 1 - np.prod([1 - share for share in asked.values()]) >= LIKELY:
+            chance_of_seller[number] = max(chance_of_seller.get(number, 0.0), float(chance[at]))
+            if 1 - np.prod([1 - share for share in chance_of_seller.values()]) >= LIKELY:
                 return int(at)
         among = among[chance[among] >= chance[among].max(initial=0.0)]
     return int(among[np.argmin(high[among])]) if len(among) else None

@@ -35,6 +35,7 @@ def last_day(catalog: "Catalog", offer: Offer) -> date | None:
         if not covers(row, price) or (start and start > catalog.as_of) or (end and end < catalog.as_of):
             continue
         paid = paid_fraction(row["fraction"], row.get("floor_usd_per_gpu_hour"), listed)
+        # of equal discounts the one that lasts longest: when it ends, the price does
         if best is None or (paid, -(end or date.max).toordinal()) < (best[0], -best[1].toordinal()):
             best = (paid, end or date.max)
     return None if best is None or best[1] == date.max else best[1]

@@ -23,7 +23,7 @@ from gpucost.gate import lists_beside
 from gpucost.market.budget import NOTICES, Quote
 from gpucost.market.facts import Facts
 from gpucost.market.supply import company
-from gpucost.schemas import TABLES, TableColumn
+from gpucost.schemas import TABLES
 from gpucost.types import Accelerator, Architecture, Offer, System
 
 Flags = NDArray[np.bool_]
@@ -62,7 +62,7 @@ OFFER = (
     "sale",
 )
 SYSTEM = ("accelerator_id", "gpus", "scaleup_gb_per_s", "scaleup_gpus", "scaleout_gb_per_s", "max_power_kw")
-ACCELERATOR = Accelerator.__struct_fields__
+_ACCELERATOR = Accelerator.__struct_fields__
 # columns of the rows that stay rows
 ROWS = {"credits": CREDIT, **lists_beside(__file__, "embedding")}
 _alike = attrgetter(*SYSTEM)  # nodes that a costing cannot tell apart are one
@@ -94,10 +94,18 @@ def unpack(kind: type[Record], lines: Sequence[str]) -> list[Record]:
     columns = [
         read_column(kinds.get(name, "text"), cells) for name, cells in zip(names, zip(*rows, strict=True), strict=False)
     ]
-    bounds = {column.name: column for column in TABLES[_TABLE_OF[kind]].columns}
-    for name, cells in zip(names, columns, strict=False):
-        if name in bounds:
-            _refuse_beyond(bounds[name], cells)
+    # numbers that the table of such rows would not take: a saved file is as much a stranger's as a book
+    bounds = {column.name: column for column in TABLES[_TABLE_OF[kind]].columns if column.kind in ("number", "integer")}
+    for name, values in zip(names, columns, strict=False):
+        if name not in bounds:
+            continue
+        column = bounds[name]
+        low = -math.inf if column.low is None else column.low
+        high = math.inf if column.high is None else column.high
+        for cell in values:
+            if cell is None or (low <= cell <= high and math.isfinite(cell) and (cell > 0 or not column.positive)):
+                continue
+            raise UsageError(f"the saved facts hold {name} = {cell!r}, which is impossible: the file was changed.")
     return records(kind, names, zip(*columns, strict=True))
 
 
@@ -112,55 +120,28 @@ def _cells(lines: Sequence[str]) -> list[list[str]]:
     return rows
 
 
-def _refuse_beyond(column: TableColumn, cells: Sequence[Any]) -> None:
-    """Refuse numbers that the table of such rows would not take: a saved file is as much a stranger's as a book."""
-    if column.kind not in ("number", "integer"):
-        return
-    low, high = -math.inf if column.low is None else column.low, math.inf if column.high is None else column.high
-    for cell in cells:
-        if cell is not None and not (low <= cell <= high and math.isfinite(cell) and (cell > 0 or not column.positive)):
-            raise UsageError(
-                f"the saved facts hold {column.name} = {cell!r}, which is impossible: the file was changed."
-            )
-
-
-def _refuse_impossible(rows: Iterable[Mapping[str, Any]]) -> None:
-    for row in rows:
-        for name, value in row.items():
-            lowest = 0 if name.startswith(("usd_", "interruptions_", "availability_", "billing_")) else -math.inf
-            if isinstance(value, (int, float)) and not (lowest <= value and math.isfinite(value)):
-                raise UsageError(f"the saved facts hold {name} = {value!r}, which is impossible: the file was changed.")
-
-
 def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, Any]:
     """Return the facts behind the offers that a request looked at, compact and readable: one line per record."""
-    packed = _embedded(facts, mask)
-    copies = {name: _copied(rows) for name, rows in packed.items()}  # whoever changes an answer changes no other one
-    return {"architecture": to_builtins(architecture), **copies}
+    name = (id(facts), mask.tobytes())
+    with _packed_lock:  # those of the last few questions stay, as most look at the same offers
+        entry = _packed.pop(name, None)
+        if entry is None or entry[0]() is not facts:  # an id is given again once its facts are gone
+            entry = (ref(facts), _packed_facts(facts, mask))
+        _packed[name] = entry
+        if len(_packed) > _MOST_PACKED:
+            _packed.popitem(last=False)
+    embedded: dict[str, Any] = {"architecture": to_builtins(architecture)}
+    for part, rows in entry[1].items():  # whoever changes an answer changes no other one
+        if isinstance(rows, list):
+            embedded[part] = [row.copy() if isinstance(row, (dict, list)) else row for row in rows]
+        else:
+            embedded[part] = dict(rows) if isinstance(rows, dict) else rows
+    return embedded
 
 
-def _copied(rows: Any) -> Any:
-    if isinstance(rows, dict):
-        return dict(rows)
-    return [row.copy() if isinstance(row, (dict, list)) else row for row in rows] if isinstance(rows, list) else rows
-
-
-_PACKED_KEPT = 8
+_MOST_PACKED = 8
 _packed: "OrderedDict[tuple[int, bytes], tuple[ref[Facts], dict[str, Any]]]" = OrderedDict()
 _packed_lock = Lock()
-
-
-def _embedded(facts: Facts, mask: Flags) -> dict[str, Any]:
-    """Return the facts behind some offers; those of the last few questions are kept, as most look at the same."""
-    name = (id(facts), mask.tobytes())
-    with _packed_lock:
-        kept = _packed.pop(name, None)
-        if kept is None or kept[0]() is not facts:
-            kept = (ref(facts), _packed_facts(facts, mask))
-        _packed[name] = kept
-        if len(_packed) > _PACKED_KEPT:
-            _packed.popitem(last=False)
-        return kept[1]
 
 
 def _packed_facts(facts: Facts, mask: Flags) -> dict[str, Any]:
@@ -171,7 +152,7 @@ def _packed_facts(facts: Facts, mask: Flags) -> dict[str, Any]:
     gpus = list(dict.fromkeys(offer.gpu for offer in offers))
     sellers = {offer.provider for offer in offers}
     companies = {company(provider) for provider in sellers}
-    looked_at = {
+    rows_of_part = {
         "assumptions": facts.assumptions,
         "services": [row for row in facts.services if row["provider"] in companies],
         "spot": [row for row in facts.spot if row["kind"] != "bucket" or row["provider"] in sellers],
@@ -180,12 +161,17 @@ def _packed_facts(facts: Facts, mask: Flags) -> dict[str, Any]:
         "credits": facts.credits,
         "measured_chips": facts.measured_chips,
     }
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for part, items in rows_of_part.items():
+        rows[part] = [{name: row.get(name) for name in ROWS[part]} for row in items]
+        for row in rows[part]:
+            row.update({name: cell.isoformat() for name, cell in row.items() if isinstance(cell, date)})
     return {
-        "accelerators": pack((facts.accelerators[name] for name in gpus), ACCELERATOR),
+        "accelerators": pack((facts.accelerators[name] for name in gpus), _ACCELERATOR),
         "nodes": pack((facts.nodes[name] for name in gpus), SYSTEM),
         "systems": pack(systems.values(), SYSTEM),
         "sold": [[*pair, facts.sold[pair]] for pair in dict.fromkeys((offer.provider, offer.gpu) for offer in offers)],
-        **{name: [_kept(row, ROWS[name]) for row in rows] for name, rows in looked_at.items()},
+        **rows,
         "offers": pack(offers, OFFER),
         "ended": dict(facts.ended),
         **({"placeless": facts.placeless} if facts.placeless else {}),
@@ -195,16 +181,36 @@ def _packed_facts(facts: Facts, mask: Flags) -> dict[str, Any]:
     }
 
 
-def _kept(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    values = {name: row.get(name) for name in names}
-    return {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
-
-
 def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping[str, Any]) -> Facts:
     """Read embedded facts back."""
     systems = unpack(System, saved["systems"])
-    for name in ROWS:
-        _refuse_impossible(saved.get(name, ()))
+    # a saved file is a stranger's: what no table could hold is refused
+    for row in (row for name in ROWS for row in saved.get(name, ())):
+        for name, value in row.items():
+            lowest = 0 if name.startswith(("usd_", "interruptions_", "availability_", "billing_")) else -math.inf
+            if isinstance(value, (int, float)) and not (lowest <= value and math.isfinite(value)):
+                raise UsageError(f"the saved facts hold {name} = {value!r}, which is impossible: the file was changed.")
+    quotes: tuple[Quote, ...] = ()
+    if saved.get("quotes", ()):
+        try:
+            quotes = tuple(Quote(*(float(cell) for cell in row)) for row in _cells(saved["quotes"])[1:])
+            possible = len(quotes) == len(saved["offer_systems"]) and all(
+                0 < quote.low_ratio <= 1 <= quote.high_ratio < math.inf
+                and 0 <= quote.chance <= 1
+                and quote.most_gpus >= 0
+                and 0 <= quote.notice < len(NOTICES)
+                for quote in quotes
+            )
+        except (TypeError, ValueError):
+            possible = False
+        if not possible:
+            raise UsageError("the saved facts hold an impossible chance or range of a price: the file was changed.")
+    try:
+        shares = {str(kind): [float(cell) for cell in row] for kind, row in saved.get("size_shares", {}).items()}
+    except (AttributeError, TypeError, ValueError):
+        shares = {"": [math.nan]}
+    if not all(0 <= cell <= 1 for row in shares.values() for cell in row) or len({*map(len, shares.values())}) > 1:
+        raise UsageError("the saved facts hold impossible chances of large orders: the file was changed.")
     return Facts(
         as_of=date.fromisoformat(as_of),
         catalog_version=version,
@@ -217,36 +223,6 @@ def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping
         sources=sources,
         ended=saved.get("ended", {}),
         placeless=saved.get("placeless", 0),
-        quotes=_quotes(saved.get("quotes", ()), len(saved["offer_systems"])),
-        size_shares=_shares(saved.get("size_shares", {})),
+        quotes=quotes,
+        size_shares=shares,
     )
-
-
-def _quotes(lines: Any, offers: int) -> tuple[Quote, ...]:
-    """Read back what was known of the offers of a saved answer; those of a changed file may be anything."""
-    if not lines:
-        return ()
-    try:
-        quotes = tuple(Quote(*(float(cell) for cell in row)) for row in _cells(lines)[1:])
-        right = len(quotes) == offers and all(
-            0 < quote.low_ratio <= 1 <= quote.high_ratio < math.inf
-            and 0 <= quote.chance <= 1
-            and quote.most_gpus >= 0
-            and 0 <= quote.notice < len(NOTICES)
-            for quote in quotes
-        )
-    except (TypeError, ValueError):
-        right = False
-    if not right:
-        raise UsageError("the saved facts hold an impossible chance or range of a price: the file was changed.")
-    return quotes
-
-
-def _shares(rows: Any) -> dict[str, list[float]]:
-    try:
-        shares = {str(kind): [float(cell) for cell in row] for kind, row in rows.items()}
-    except (AttributeError, TypeError, ValueError):
-        shares = {"": [math.nan]}
-    if not all(0 <= cell <= 1 for row in shares.values() for cell in row) or len({*map(len, shares.values())}) > 1:
-        raise UsageError("the saved facts hold impossible chances of large orders: the file was changed.")
-    return shares

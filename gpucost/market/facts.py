@@ -16,8 +16,6 @@ from gpucost.market.supply import Providers, Supply, build_supply, sold_nodes, w
 from gpucost.market.terms import Terms, build_terms
 from gpucost.types import Accelerator, Offer, System
 
-# --- The facts that an answer leans on, read from the catalog, and the market that they make.
-
 FILTERS = ("gpu", "provider", "region", "option")
 CHOOSING = (  # what of a request decides which offers it looks at, whatever the question
     *FILTERS,
@@ -29,7 +27,7 @@ CHOOSING = (  # what of a request decides which offers it looks at, whatever the
     "usd_per_gpu_hour",
 )
 SERVICES = ("object_storage", "shared_file_system", "egress_internet")
-ITEMS = (
+_ITEMS = (  # of the tables ownership and energy, beside the grids; the engine needs each
     "job_interruptions_llama3",
     "node_failure_rate_a100",
     "tdp_fraction_gpu_server_training",
@@ -77,15 +75,16 @@ class Market(Struct, frozen=True):
 
 def market_of(catalog: Catalog) -> Market:
     """Return the market that a catalog describes, made once per catalog."""
+    # looked for again within the lock: another thread may have made it while this one waited
     if "market" not in catalog.derived:
         with catalog.making:
             if "market" not in catalog.derived:
-                catalog.derived["market"] = make_market(read_facts(catalog))
+                catalog.derived["market"] = make_market(_read_facts(catalog))
     market: Market = catalog.derived["market"]
     return market
 
 
-def read_facts(catalog: Catalog) -> Facts:
+def _read_facts(catalog: Catalog) -> Facts:
     """Read from the catalog what a costing leans on."""
     offers = tuple(catalog.offers())
     accelerators = {item.id: item for item in catalog.accelerators()}
@@ -101,7 +100,9 @@ def read_facts(catalog: Catalog) -> Facts:
         systems=tuple(catalog.system_for(offer) for offer in offers),
         nodes={name: catalog.default_system(name) for name in used},
         sold=sold_nodes(offers),
-        assumptions=tuple(row for row in assumptions if row["item"] in ITEMS or row["item"].startswith("grid_carbon.")),
+        assumptions=tuple(
+            row for row in assumptions if row["item"] in _ITEMS or row["item"].startswith("grid_carbon.")
+        ),
         services=tuple(row for row in catalog.rows("services") if row["service"] in SERVICES and row["typical"]),
         spot=tuple(spot),
         regions=tuple(catalog.rows("cloud_regions")),

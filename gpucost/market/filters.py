@@ -17,8 +17,8 @@ from gpucost.market.supply import Providers
 from gpucost.options import EXPIRED, OPTIONS
 from gpucost.units import counted
 
-OWN_PRICE = "own-price"  # who sells at the price that a request names
-CONFIDENCES = ("low", "medium", "high")
+_OWN_PRICE = "own-price"  # who sells at the price that a request names
+_CONFIDENCES = ("low", "medium", "high")
 # why a price is no longer an offer -> how a reader is told
 _ENDED = {EXPIRED: "expired", "replaced": "superseded", "stated": "ended by the provider"}
 
@@ -41,9 +41,32 @@ def placeless(market: Market, catalog: Catalog, request: Any) -> Market:
 def asked_for(market: Market, catalog: Catalog, request: Any) -> NDArray[np.bool_]:
     """Tell which offers a request's filters let through."""
     if request.usd_per_gpu_hour is not None:  # one's own price alone answers
-        return np.array([offer.provider == OWN_PRICE for offer in market.facts.offers], bool)
-    named = {name: getattr(request, name) for name in FILTERS}
-    return placed_in(market, catalog, named) & _left_in(market, catalog, request)
+        return np.array([offer.provider == _OWN_PRICE for offer in market.facts.offers], bool)
+    facts = market.facts
+    placed = placed_in(market, catalog, {name: getattr(request, name) for name in FILTERS})
+    remaining = np.ones(len(facts.offers), bool)
+    if request.exclude_provider:
+        excluded_ids = {offer.offer_id for offer in catalog.offers(provider=request.exclude_provider)}
+        remaining &= np.array([offer.offer_id not in excluded_ids for offer in facts.offers], bool)
+    if request.provider_class:
+        sellers = Providers(facts.providers)
+        remaining &= np.array([sellers.kind(offer.provider) == request.provider_class for offer in facts.offers], bool)
+    if request.min_confidence:
+        least = _CONFIDENCES.index(request.min_confidence)
+        remaining &= np.array([_CONFIDENCES.index(offer.confidence) >= least for offer in facts.offers], bool)
+    if request.fabric:  # what joins accelerators, between machines or inside one
+        has_fabric = []
+        for offer, system in zip(facts.offers, facts.systems, strict=True):
+            link = facts.accelerators[offer.gpu].scaleup_link if system.scaleup_gb_per_s else ""
+            joined_by = f"{system.fabric} {offer.interconnect} {link}".lower()
+            has_fabric.append(request.fabric.lower() in joined_by)
+        remaining &= np.array(has_fabric, bool)
+        if not remaining.any():
+            fabrics = sorted({system.fabric for system in facts.systems if system.fabric})
+            raise UsageError(
+                f"--fabric {request.fabric}: no machine on offer has it. Known: {', '.join(fabrics[:12])} …"
+            )
+    return placed & remaining
 
 
 def placed_in(market: Market, catalog: Catalog, named: Mapping[str, Any]) -> NDArray[np.bool_]:
@@ -52,30 +75,6 @@ def placed_in(market: Market, catalog: Catalog, named: Mapping[str, Any]) -> NDA
         return np.ones(len(market.facts.offers), bool)
     ids = {offer.offer_id for offer in catalog.offers(*(named[name] for name in FILTERS))}
     return np.array([offer.offer_id in ids for offer in market.facts.offers], bool)
-
-
-def _left_in(market: Market, catalog: Catalog, request: Any) -> NDArray[np.bool_]:
-    """Tell which offers are not left out by seller, kind of seller, confidence or network."""
-    offers, remaining = market.facts.offers, np.ones(len(market.facts.offers), bool)
-    if request.exclude_provider:
-        out = {offer.offer_id for offer in catalog.offers(provider=request.exclude_provider)}
-        remaining &= np.array([offer.offer_id not in out for offer in offers], bool)
-    if request.provider_class:
-        sellers = Providers(market.facts.providers)
-        remaining &= np.array([sellers.kind(offer.provider) == request.provider_class for offer in offers], bool)
-    if request.min_confidence:
-        least = CONFIDENCES.index(request.min_confidence)
-        remaining &= np.array([CONFIDENCES.index(offer.confidence) >= least for offer in offers], bool)
-    if request.fabric:
-        remaining &= np.array(
-            [request.fabric.lower() in joined_by(market, index) for index in range(len(offers))], bool
-        )
-        if not remaining.any():
-            fabrics = sorted({system.fabric for system in market.facts.systems if system.fabric})
-            raise UsageError(
-                f"--fabric {request.fabric}: no machine on offer has it. Known: {', '.join(fabrics[:12])} …"
-            )
-    return remaining
 
 
 def at_most(market: Market, max_gpus: int | None) -> Market:
@@ -89,14 +88,6 @@ def at_most(market: Market, max_gpus: int | None) -> Market:
     return replace(market, supply=replace(supply, largest_gpus=largest, cap_reasons=tuple(reasons)))
 
 
-def joined_by(market: Market, index: int) -> str:
-    """Return what joins the accelerators of an offer, inside a machine and between machines, in lower case."""
-    offer, system = market.facts.offers[index], market.facts.systems[index]
-    chip = market.facts.accelerators[offer.gpu]
-    link = chip.scaleup_link if system.scaleup_gb_per_s else ""
-    return f"{system.fabric} {offer.interconnect} {link}".lower()
-
-
 def at_own_price(market: Market, catalog: Catalog, request: Any) -> Market:
     """Return the market with a node of the accelerator at the request's own price; unchanged where there is none."""
     if request.usd_per_gpu_hour is None:
@@ -106,8 +97,8 @@ def at_own_price(market: Market, catalog: Catalog, request: Any) -> Market:
     offer = make_offer(
         {
             **AS_OWNED,
-            "offer_id": f"{OWN_PRICE}/{chip.id}",
-            "provider": OWN_PRICE,
+            "offer_id": f"{_OWN_PRICE}/{chip.id}",
+            "provider": _OWN_PRICE,
             "instance_type": system.instance_type or system.name,
             "gpu": chip.id,
             "gpus": system.gpus,
@@ -130,20 +121,16 @@ def no_price(market: Market, catalog: Catalog, request: Any) -> PriceMissingErro
     around = catalog.regions.around(request.region, sold) if request.region else None
     hint = f" Try --region {around[0]!r}, with {around[1]} of them." if around else " Widen one of the filters."
     notice = old_prices(catalog.as_of.isoformat(), catalog.version)
+    # prices that are too old to be offers say when there last was one
+    allowed, expired = catalog.offer_filter(**named), ""
+    old = [row for row in catalog.price_rows if row["ended"] == EXPIRED and admits(allowed, row)]
+    if old:
+        newest = max(row["observed_on"] for row in old)
+        expired = f" {counted(len(old), 'price')} of that kind expired, as too old: the newest was seen on {newest}."
     return PriceMissingError(
-        f"no price can be ordered for {filters} as of {market.facts.as_of}.{_expired(catalog, named)} `gpucost prices`"
-        f" lists what is known.{hint}{notice and f' {notice}'}"
+        f"no price can be ordered for {filters} as of {market.facts.as_of}.{expired} `gpucost prices` lists what is"
+        f" known.{hint}{notice and f' {notice}'}"
     )
-
-
-def _expired(catalog: Catalog, named: Mapping[str, Any]) -> str:
-    """Say that prices were asked for which are too old to be offers, and when the newest of them was seen."""
-    filters = catalog.offer_filter(**named)
-    old = [row for row in catalog.price_rows if row["ended"] == EXPIRED and admits(filters, row)]
-    if not old:
-        return ""
-    newest = max(row["observed_on"] for row in old)
-    return f" {counted(len(old), 'price')} of that kind expired, as too old: the newest was seen on {newest}."
 
 
 def said_of_larger(catalog: Catalog, gpu: str, gpus: int, provider: str | None) -> str:
@@ -155,15 +142,15 @@ def said_of_larger(catalog: Catalog, gpu: str, gpus: int, provider: str | None) 
         for row in catalog.price_rows
         if row["gpu"] in ids and (row["gpus"] or 0) >= gpus and (sellers is None or row["provider"] in sellers)
     ]
-    where, what = f" at {provider}" if provider else "", f"machine of {gpus} or more × {gpu}"
+    place, machine = f" at {provider}" if provider else "", f"machine of {gpus} or more × {gpu}"
     if not large:
-        return f" No {what} is on record{where}: it was never sold so."
+        return f" No {machine} is on record{place}: it was never sold so."
     if any(not row["ended"] for row in large):
         return ""
     newest = max(large, key=lambda row: str(row["observed_on"]))
     why = _ENDED.get(newest["ended"], newest["ended"])
     return (
-        f" A {what} was on sale{where}: that price {why}, last seen on {newest['observed_on']} at"
+        f" A {machine} was on sale{place}: that price {why}, last seen on {newest['observed_on']} at"
         f" {newest['usd_per_gpu_hour']:.2f} USD per GPU-hour."
     )
 

@@ -36,9 +36,9 @@ HORIZONS_MONTHS = (12, 24, 36)
 OTHER_KIND, OTHER_OPTION, OTHER_MEMORY, AGE_YEARS = 0.2, 0.1, 1 / 3, 2.0
 ENDS = (0.1, 0.9)
 FEWEST = 2.0  # effective analogues, else nothing is said
-STALE_DAYS = 93
+STALE_DAYS = 93  # a cell whose last price is older than a quarter is no longer forecast
 ASKED_DAYS, FEWEST_ASKED = 62, 3  # what is asked today: of so many sellers, seen within so many days
-YOUNGEST_CARD_YEARS = 1.0
+_YOUNGEST_CARD_YEARS = 1.0  # a younger card's street price says more of its scarcity than of its decay
 _STARTS = (3, 6, 9, 12)  # months at whose ends analogues begin
 _SPARSE = 10.0
 
@@ -125,6 +125,7 @@ def outlook(moves: Sequence[Move], chips: Mapping[str, ChipTraits], cell: Cell, 
     by_cell: dict[Cell, float] = {}
     for move, weight in zip(moves, weights, strict=True):
         by_cell[move.cell] = by_cell.get(move.cell, 0.0) + weight
+    # n = (sum of weights)² ÷ sum of their squares, over cells: months of one cell move together
     squares = sum(weight * weight for weight in by_cell.values())
     number = sum(by_cell.values()) ** 2 / squares if squares else 0.0
     if number < FEWEST:
@@ -138,12 +139,13 @@ def outlook(moves: Sequence[Move], chips: Mapping[str, ChipTraits], cell: Cell, 
 def forward_prices(catalog: "Catalog", gpus: Iterable[str] | None = None) -> list[dict[str, Any]]:
     """Return what a GPU-hour of some chips may cost in each horizon: by kind of seller and option."""
     cells, chips = _known(catalog)
-    asked = cells_of(row for row in prices_of_day(catalog, catalog.as_of, ASKED_DAYS) if row["sellers"] >= FEWEST_ASKED)
+    today = prices_of_day(catalog, catalog.as_of, ASKED_DAYS)
+    prices_asked = cells_of(row for row in today if row["sellers"] >= FEWEST_ASKED)
     chosen = None if gpus is None else set(gpus)
     moves = {months: moves_of(cells, chips, months, catalog.as_of) for months in HORIZONS_MONTHS}
     rows = []
     for cell, prices in sorted(cells.items()):
-        day, usd = max({**prices, **asked.get(cell, {})}.items())
+        day, usd = max({**prices, **prices_asked.get(cell, {})}.items())
         if (chosen is not None and cell[0] not in chosen) or cell[0] not in chips:
             continue
         if (catalog.as_of - day).days > STALE_DAYS:
@@ -190,23 +192,18 @@ def path_ends(
     """
     name = f"path_ends {gpu} {kind} {option}"
     if name not in catalog.derived:
-        catalog.derived[name] = _path_ends(catalog, gpu, kind, option)
+        cells, chips = _known(catalog)
+        path, low, high = [], 1.0, 1.0
+        for months in HORIZONS_MONTHS if gpu in chips else ():
+            age = age_years(chips[gpu].year, catalog.as_of)
+            ahead = outlook(moves_of(cells, chips, months, catalog.as_of), chips, (gpu, kind, option), age)
+            if ahead is None:  # a path that ends early would be read as one that stays where it was
+                path = []
+                break
+            low, high = min(low, ahead.low_ratio), max(high, ahead.high_ratio)
+            path.append((low, high))
+        catalog.derived[name] = path
     ends: list[tuple[float, float]] = catalog.derived[name]
-    return ends
-
-
-def _path_ends(catalog: "Catalog", gpu: str, kind: str, option: str) -> list[tuple[float, float]]:
-    cells, chips = _known(catalog)
-    if gpu not in chips:
-        return []
-    age = age_years(chips[gpu].year, catalog.as_of)
-    ends, low, high = [], 1.0, 1.0
-    for months in HORIZONS_MONTHS:
-        found = outlook(moves_of(cells, chips, months, catalog.as_of), chips, (gpu, kind, option), age)
-        if found is None:
-            return []
-        low, high = min(low, found.low_ratio), max(high, found.high_ratio)
-        ends.append((low, high))
     return ends
 
 
@@ -295,7 +292,7 @@ def cards_of(rows: Iterable[Mapping[str, Any]]) -> list[Card]:
         if not (low and high and launch and last_day and row["year"]):
             continue
         age = age_years(float(row["year"]), last_day)
-        if age >= YOUNGEST_CARD_YEARS and not str(row["street_source"] or "").startswith("estimate"):
+        if age >= _YOUNGEST_CARD_YEARS and not str(row["street_source"] or "").startswith("estimate"):
             cards.append(Card(row["id"], launch, sqrt(low * high), seen_in(row, "street_observed"), age))
     return cards
 
@@ -343,8 +340,8 @@ def _day_of(observed: str) -> date | None:
     >>> _day_of("2026-05"), _day_of("2026"), _day_of("last summer")
     (datetime.date(2026, 5, 28), datetime.date(2026, 6, 28), None)
     """
-    named = re.fullmatch(r"(\d{4})(?:-(0[1-9]|1[0-2]))?", observed)
-    return date(int(named[1]), int(named[2] or 6), 28) if named else None
+    match = re.fullmatch(r"(\d{4})(?:-(0[1-9]|1[0-2]))?", observed)
+    return date(int(match[1]), int(match[2] or 6), 28) if match else None
 
 
 def _known(catalog: "Catalog") -> tuple[dict[Cell, dict[date, float]], dict[str, ChipTraits]]:

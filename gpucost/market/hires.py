@@ -54,15 +54,17 @@ def cheapest_named(market: Market, catalog: Catalog, named: Mapping[str, Any]) -
 
     What may be taken away counts only where its option is named.
     """
-    wanted = catalog.offer_filter(**{name: named.get(name) for name in FILTERS})
+    filters = catalog.offer_filter(**{name: named.get(name) for name in FILTERS})
     allowed = placed_in(market, catalog, {name: named.get(name) for name in FILTERS})
-    if wanted["option"] is None:
+    if filters["option"] is None:
         allowed &= ~market.terms.interruptible
-    placed = any(wanted[name] is not None for name in ("provider", "region", "option"))
-    sets = [allowed & usual(market), allowed][: 1 + placed]
+    # who names a seller, a place or an option takes what there is of it where nothing is on demand
+    is_narrow = any(filters[name] is not None for name in ("provider", "region", "option"))
+    on_demand = allowed & usual(market)
 
     def find(gpu: str, gpus: int) -> Hire | None:
-        return next((hire for some in sets if (hire := cheapest(market, gpu, gpus, some)) is not None), None)
+        hire = cheapest(market, gpu, gpus, on_demand)
+        return cheapest(market, gpu, gpus, allowed) if hire is None and is_narrow else hire
 
     return find
 
@@ -93,17 +95,17 @@ def rentable(
     """
     market = market_of(catalog)
     offers, places = market.facts.offers, offered(catalog, gpu, **filters)
-    meant = np.array([place for place in places.tolist() if accepts(offers[place])], np.int64)
-    return in_order(market, meant, gpus)
+    accepted = np.array([place for place in places.tolist() if accepts(offers[place])], np.int64)
+    return in_order(market, accepted, gpus)
 
 
 def offered(catalog: Catalog, gpu: str, **filters: Any) -> NDArray[np.int64]:
     """Return the places of an accelerator's offers in the market, looked up once for each filter."""
     key = " ".join(("offered", gpu, *(repr(filters.get(name)) for name in ("provider", "region", "option"))))
     if key not in catalog.derived:
-        wanted = {offer.offer_id for offer in catalog.offers(gpu=gpu, **filters)}
+        ids = {offer.offer_id for offer in catalog.offers(gpu=gpu, **filters)}
         listed = market_of(catalog).facts.offers
-        catalog.derived[key] = np.array([i for i, offer in enumerate(listed) if offer.offer_id in wanted], np.int64)
+        catalog.derived[key] = np.array([i for i, offer in enumerate(listed) if offer.offer_id in ids], np.int64)
     places: NDArray[np.int64] = catalog.derived[key]
     return places
 
@@ -115,10 +117,11 @@ def in_order(market: Market, places: NDArray[np.int64], gpus: int, most: int | N
     """
     supply, terms = market.supply, market.terms
     units = np.ceil(gpus / supply.unit_gpus[places]) * supply.unit_gpus[places]
-    taken = np.maximum(units, supply.minimum_gpus[places]).astype(np.int64)
+    ordered_gpus = np.maximum(units, supply.minimum_gpus[places]).astype(np.int64)
     hosted = (supply.largest_gpus[places] >= gpus) & ~supply.is_part[places]
-    paid = taken / gpus
-    usd, chance = np.round(terms.usd_per_gpu_hour[places] * paid, 6), chances(terms, places, taken)
+    paid = ordered_gpus / gpus
+    # rounded, so that equal prices stay equal through the division and the columns after it decide
+    usd, chance = np.round(terms.usd_per_gpu_hour[places] * paid, 6), chances(terms, places, ordered_gpus)
     parts = budgets(
         usd, usd * terms.price_high_ratio[places], chance, hosted, terms.fresh[places], supply.seller[places]
     )
@@ -135,19 +138,20 @@ def in_order(market: Market, places: NDArray[np.int64], gpus: int, most: int | N
             id=supply.id_place[places],
         )
     )[:most]
-
-    def entry(at: int) -> Rentable:
+    rows = []
+    for at in order.tolist():
         place = int(places[at])
         price = float(terms.usd_per_gpu_hour[place])
-        return Rentable(
-            supply.offers[place],
-            price,
-            price * float(terms.price_low_ratio[place]),
-            price * float(terms.price_high_ratio[place]),
-            float(paid[at]),
-            float(budget[at] / usd[at]),
-            float(chance[at]),
-            "" if hosted[at] else supply.cap_reasons[place],
+        rows.append(
+            Rentable(
+                offer=supply.offers[place],
+                usd_per_gpu_hour=price,
+                low_usd_per_gpu_hour=price * float(terms.price_low_ratio[place]),
+                high_usd_per_gpu_hour=price * float(terms.price_high_ratio[place]),
+                paid_ratio=float(paid[at]),
+                budget_ratio=float(budget[at] / usd[at]),
+                chance=float(chance[at]),
+                refusal="" if hosted[at] else supply.cap_reasons[place],
+            )
         )
-
-    return [entry(at) for at in order.tolist()]
+    return rows

@@ -54,9 +54,9 @@ EVALUATION_FRACTION = Assumed(
 
 # Monthly share of interrupted instances where the offer has no measurement: the lowest bucket that a provider
 # publishes, and a loss in ten available hours, as the calmest zone of the published traces shows.
-UNMEASURED_MONTHLY_LOW = 0.05
-UNMEASURED_HIGH_PER_HOUR = 0.1
-OPEN_BUCKET_MONTHLY_HIGH = 0.5  # upper end of a bucket published as "more than 20 %"
+_UNMEASURED_MONTHLY_LOW = 0.05
+_UNMEASURED_HIGH_PER_HOUR = 0.1
+_OPEN_BUCKET_MONTHLY_HIGH = 0.5  # upper end of a bucket published as "more than 20 %"
 
 
 class AssumptionBook(Struct, frozen=True):
@@ -119,7 +119,7 @@ def failures_per_gpu_year(book: AssumptionBook) -> tuple[float, float, float]:
 # (`gpucost.market.table.standing`).
 
 Row = Mapping[str, Any]
-Triple = tuple[float, float, float]
+_Triple = tuple[float, float, float]
 Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
@@ -130,7 +130,7 @@ _FEWEST = 3  # products from which a spread is read
 class Rate(NamedTuple):
     """Preemptions per node-hour: low, typical and high, and whether they are of this product."""
 
-    three: Triple
+    three: _Triple
     measured: bool
 
 
@@ -139,41 +139,38 @@ class InterruptionRates:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._measured = _measured(rows)
-        products = {name: _of_product(found) for name, found in self._measured.items()}
-        self._priors: dict[tuple[str, str], Rate] = {}
-        for key in {(name[0], area) for name in products for area in (region_class(name[2]), "")}:
-            product_names = [
-                name for name in products if name[0] == key[0] and region_class(name[2]).startswith(key[1])
-            ]
-            if len(product_names) >= _FEWEST:
-                self._priors[key] = Rate(_spread([products[name] for name in product_names]), False)
+        self._priors: dict[tuple[str, str], Rate] = {}  # by provider and region class, "" over all its regions
+        products = [(name[0], _region_class(name[2]), _of_product(rows)) for name, rows in self._measured.items()]
+        for provider, area in {(seller, of) for seller, class_, _ in products for of in (class_, "")}:
+            rates = [rate for seller, class_, rate in products if seller == provider and class_.startswith(area)]
+            if len(rates) >= _FEWEST:
+                low, typical, high = (
+                    float(np.quantile(column, share, method="nearest"))  # a rate that a product has, none between two
+                    for column, share in zip(zip(*rates, strict=True), (_LOW, _MIDDLE, _HIGH), strict=True)
+                )
+                self._priors[provider, area] = Rate((low, typical, high), False)
 
     def of_offer(self, offer: Offer) -> Rate:
         """Return the rate of an offer: none where it stays; what is held for so long only is lost at that age too."""
         rule = OPTIONS[offer.option]
         if not rule.interruptible:
             return Rate((0.0, 0.0, 0.0), True)
-        return _held(self.of(offer.provider, offer.instance_type, offer.region), rule.longest_hours)
+        return _with_longest(self.of(offer.provider, offer.instance_type, offer.region), rule.longest_hours)
 
     def of(self, provider: str, instance_type: str, region: str) -> Rate:
         """Return the rate of one product in one region."""
         measured = self._measured.get((provider, instance_type, region))
         if measured:
             return Rate(_of_product(measured), True)
-        for area in (region_class(region), ""):
+        for area in (_region_class(region), ""):
             if (provider, area) in self._priors:
                 return self._priors[provider, area]
-        return _unknown_rate()
+        prior = unmeasured()
+        return Rate((prior.low, prior.value, prior.high), False)
 
 
 @cache
-def _unknown_rate() -> Rate:
-    prior = unmeasured()
-    return Rate((prior.low, prior.value, prior.high), False)
-
-
-@cache
-def _held(rate: Rate, longest_hours: float) -> Rate:
+def _with_longest(rate: Rate, longest_hours: float) -> Rate:
     low, typical, high = (value + 1 / longest_hours for value in rate.three)
     return rate._replace(three=(low, typical, high))
 
@@ -209,10 +206,10 @@ def long_run_ratio(gpus: float, node_gpus: float, parameters: float, failures_pe
     return (1 + EVALUATION_FRACTION.value) * held_ratio(Rate((rate,) * 3, True), nodes, state_gb / nodes)
 
 
-def region_class(region: str | None) -> str:
+def _region_class(region: str | None) -> str:
     """Return the class of a region: the first part of its name.
 
-    >>> region_class("us-east-1"), region_class("eu-west-1"), region_class(None)
+    >>> _region_class("us-east-1"), _region_class("eu-west-1"), _region_class(None)
     ('us', 'eu', '')
     """
     return (region or "").lower().partition("-")[0]
@@ -221,34 +218,25 @@ def region_class(region: str | None) -> str:
 @cache
 def unmeasured() -> Assumed:
     """Return the prior of a provider that nobody measured."""
-    low, high = _from_monthly(UNMEASURED_MONTHLY_LOW), UNMEASURED_HIGH_PER_HOUR
+    low, high = _from_monthly(_UNMEASURED_MONTHLY_LOW), _UNMEASURED_HIGH_PER_HOUR
     reason = "interruptible offers of providers that nobody measured"
     return Assumed((low * high) ** 0.5, low, high, "per node-hour", reason)
 
 
-def _spread(rates: Sequence[Triple]) -> Triple:
-    """Return percentiles over products: of the low ends, the typical rates and the high ends."""
-    low, middle, high = (
-        float(np.quantile(column, share, method="nearest"))  # a rate that a product has, none between two
-        for column, share in zip(zip(*rates, strict=True), (_LOW, _MIDDLE, _HIGH), strict=True)
-    )
-    return low, middle, high
-
-
-def _of_product(rows: Iterable[Row]) -> Triple:
+def _of_product(rows: Iterable[Row]) -> _Triple:
     """Return low, typical and high preemptions per node-hour; the typical one is the geometric middle."""
-    ends = [_ends(row) for row in rows]
-    low, high = min(end[0] for end in ends), max(end[1] for end in ends)
+    lows, highs = [], []
+    for row in rows:
+        if row["kind"] != "bucket":
+            low = high = float(row["interruptions_per_instance_hour"])
+        else:  # a bucket from zero starts at a tenth of its end: the geometric middle needs a start above 0
+            end = row["interruptions_per_instance_hour_high"]
+            high = _from_monthly(_OPEN_BUCKET_MONTHLY_HIGH) if end is None else float(end)
+            low = float(row["interruptions_per_instance_hour_low"] or 0.0) or high / 10
+        lows.append(low)
+        highs.append(high)
+    low, high = min(lows), max(highs)
     return low, (low * high) ** 0.5, high
-
-
-def _ends(row: Row) -> tuple[float, float]:
-    """Return the ends of a published bucket, or a measured rate; a bucket from zero starts at a tenth of its end."""
-    if row["kind"] != "bucket":
-        return float(row["interruptions_per_instance_hour"]), float(row["interruptions_per_instance_hour"])
-    high = row["interruptions_per_instance_hour_high"]
-    end = _from_monthly(OPEN_BUCKET_MONTHLY_HIGH) if high is None else float(high)
-    return float(row["interruptions_per_instance_hour_low"] or 0.0) or end / 10, end
 
 
 def _from_monthly(fraction: float) -> float:

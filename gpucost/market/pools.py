@@ -17,14 +17,14 @@ from gpucost.units import HOURS_PER_MONTH
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-VIEWS = ("incremental", "loaded")
-_PRICE_KEYS = tuple(f"{view}_usd_per_gpu_hour" for view in VIEWS)
+_VIEWS = ("incremental", "loaded")
+_PRICE_KEYS = tuple(f"{view}_usd_per_gpu_hour" for view in _VIEWS)
 # how a price may be written: in USD or in the currency of the pool, of an hour or of a month
 _WAYS = ("usd_per_gpu_hour", "usd_per_gpu_month", "price_per_gpu_hour", "price_per_gpu_month")
 
 
 @cache
-def pool_model() -> "type[BaseModel]":
+def _pool_model() -> "type[BaseModel]":
     """Return the model of one [[pool]]."""
     price, monthly = typed.number(high=2000, above=True), typed.number(high=1.5e6, above=True)
     model: type[BaseModel] = typed.record(
@@ -34,7 +34,7 @@ def pool_model() -> "type[BaseModel]":
         gpus=typed.number(1, 1e6, whole_number=True),
         system=typed.text(200, 1),
         available_gpus=typed.number(1, 1e9, whole_number=True),
-        **{f"{view}_{way}": price if way.endswith("hour") else monthly for view in VIEWS for way in _WAYS},
+        **{f"{view}_{way}": price if way.endswith("hour") else monthly for view in _VIEWS for way in _WAYS},
         currency=typed.text(3, 3),
         upfront_per_gpu=typed.number(high=1e7, above=True),
         term_months=typed.number(1, 1200, whole_number=True),
@@ -66,8 +66,8 @@ def read_pool(path: str, catalog: Catalog, as_of: date, view: str) -> tuple[list
     for position, table in enumerate(tables, 1):
         if not isinstance(table, dict):
             raise DataError(f"{shown(table)} is not a table [[pool]]", file=path, row=position)
-        typed.validated(pool_model(), table, path, position)
-        views = [name for name in VIEWS if view in ("both", name) and any(f"{name}_{way}" in table for way in _WAYS)]
+        typed.validated(_pool_model(), table, path, position)
+        views = [name for name in _VIEWS if view in ("both", name) and any(f"{name}_{way}" in table for way in _WAYS)]
         if not views:
             raise DataError(f"no price: give {' or '.join(_PRICE_KEYS)}", file=path, row=position)
         pairs += [_offer(table, position, path, catalog, as_of, name) for name in views]
@@ -80,17 +80,61 @@ def read_pool(path: str, catalog: Catalog, as_of: date, view: str) -> tuple[list
 def _offer(
     table: dict[str, Any], number: int, path: str, catalog: Catalog, as_of: date, view: str
 ) -> tuple[Offer, System]:
-    system = _system(table, number, path, catalog)
+    """Return a pool as an offer at one view of its cost, and the node that it is."""
+
+    def fault(reason: str, column: str) -> DataError:
+        return DataError(reason, file=path, row=number, column=column)
+
+    # the node that the pool names, else the usual one of its accelerator; where it names both, they agree
+    system_name, gpu = table.get("system"), table.get("gpu")
+    if gpu is None and system_name is None:
+        raise fault("the name of a gpu or a system is needed", "gpu")
+    if system_name is None:
+        system = catalog.default_system(catalog.accelerator(str(gpu)).id)
+    else:
+        system = catalog.system(system_name)
+        ids = [system.accelerator_id] if gpu is None else catalog.accelerator_names.matches(gpu)
+        if system.accelerator_id not in (ids or [catalog.accelerator(str(gpu)).id]):
+            raise fault(f"{system.id} has {system.accelerator_id}, not {shown(gpu)}: leave one of the two out", "gpu")
     gpus = int(table.get("gpus", system.gpus))
     available = int(table.get("available_gpus", gpus))
     if available < gpus:
         reason = f"{available} are fewer than the {gpus} of one node: give gpus = {available}, or more of them"
-        raise DataError(reason, file=path, row=number, column="available_gpus")
-    price, end = _pool_price(table, number, path, catalog, view), pool_end(table, number, path)
+        raise fault(reason, "available_gpus")
+
+    # what a GPU-hour costs in USD; what was paid upfront is spread over its term, and part of the loaded view alone
+    stated = [way for way in _WAYS if f"{view}_{way}" in table]
+    if len(stated) > 1:
+        reason = f"the {view} cost is given twice, as {view}_{stated[0]} and {view}_{stated[1]}. Keep one."
+        raise fault(reason, f"{view}_{stated[1]}")
+    try:
+        rate = usd_per_unit(catalog, str(table.get("currency") or "USD").upper())
+    except PriceMissingError as error:
+        raise fault(str(error), "currency") from None
+    price = float(table[f"{view}_{stated[0]}"]) * (1.0 if stated[0].startswith("usd") else rate)
+    price /= HOURS_PER_MONTH if stated[0].endswith("month") else 1.0
+    upfront, term = table.get("upfront_per_gpu"), table.get("term_months")
+    if (upfront is None) != (term is None):
+        reason = "what was paid upfront needs its term, and a term what was paid: give both, or neither"
+        raise fault(reason, "term_months" if term is None else "upfront_per_gpu")
+    if upfront is not None and term is not None and view == "loaded":
+        price += float(upfront) * rate / (float(term) * HOURS_PER_MONTH)
+
+    end = _pool_end(table, number, path)
     if end is not None and end < as_of:
         reason = f"it ended on {end}, before {as_of}, the day that prices are taken from. Leave the pool out."
-        raise DataError(reason, file=path, row=number, column="until")
-    name, seen = pool_name(table, number), _seen(table, number, path, as_of)
+        raise fault(reason, "until")
+    day = table.get("observed_on", as_of)  # TOML has days of its own, and many write them as texts
+    try:
+        seen = date.fromisoformat(day.strip()) if isinstance(day, str) else day
+    except ValueError:
+        seen = None
+    if type(seen) is not date:  # a moment is a date too
+        raise fault(f"{shown(day)} is not a day such as 2026-06-15", "observed_on")
+    if seen > as_of:
+        reason = f"{seen} lies after {as_of}, the day that prices are taken from. Ask with --as-of {seen} or later."
+        raise fault(reason, "observed_on")
+    name = _pool_name(table, number)
     fields = AS_OWNED | {
         "offer_id": f"own/{name}/{view}",
         "instance_type": f"{name} ({view})",
@@ -110,34 +154,12 @@ def _offer(
     return make_offer(fields), system
 
 
-def pool_name(table: Mapping[str, Any], number: int) -> str:
+def _pool_name(table: Mapping[str, Any], number: int) -> str:
     """Return what a pool is called."""
     return str(table.get("name") or f"pool-{number}")
 
 
-def _pool_price(table: dict[str, Any], number: int, path: str, catalog: Catalog, view: str) -> float:
-    """Return what a GPU-hour of a pool costs in USD; what was paid upfront is spread over its term, loaded."""
-    stated = [way for way in _WAYS if f"{view}_{way}" in table]
-    if len(stated) > 1:
-        reason = f"the {view} cost is given twice, as {view}_{stated[0]} and {view}_{stated[1]}. Keep one."
-        raise DataError(reason, file=path, row=number, column=f"{view}_{stated[1]}")
-    code = str(table.get("currency") or "USD").upper()
-    try:
-        rate = usd_per_unit(catalog, code)
-    except PriceMissingError as error:
-        raise DataError(str(error), file=path, row=number, column="currency") from None
-    usd = float(table[f"{view}_{stated[0]}"]) * (1.0 if stated[0].startswith("usd") else rate)
-    usd /= HOURS_PER_MONTH if stated[0].endswith("month") else 1.0
-    upfront, term = table.get("upfront_per_gpu"), table.get("term_months")
-    if (upfront is None) != (term is None):
-        reason = "what was paid upfront needs its term, and a term what was paid: give both, or neither"
-        raise DataError(reason, file=path, row=number, column="term_months" if term is None else "upfront_per_gpu")
-    if upfront is not None and term is not None and view == "loaded":
-        usd += float(upfront) * rate / (float(term) * HOURS_PER_MONTH)
-    return usd
-
-
-def pool_end(table: Mapping[str, Any], number: int, path: str) -> date | None:
+def _pool_end(table: Mapping[str, Any], number: int, path: str) -> date | None:
     """Return the last day of a pool; None where it has no end."""
     stated = [name for name in ("until", "valid_until") if table.get(name) is not None]
     if not stated:
@@ -153,35 +175,5 @@ def pool_end(table: Mapping[str, Any], number: int, path: str) -> date | None:
 def pool_ends(path: str) -> dict[str, date]:
     """Return the last day of each pool in a file that has one, by name."""
     tables = enumerate(read_toml(path)["pool"], 1)
-    ends = {pool_name(table, number): pool_end(table, number, path) for number, table in tables}
+    ends = {_pool_name(table, number): _pool_end(table, number, path) for number, table in tables}
     return {name: end for name, end in ends.items() if end is not None}
-
-
-def _seen(table: dict[str, Any], number: int, path: str, as_of: date) -> date:
-    """Return the day when a pool's cost was seen, written as a day or as its text; no day of the future."""
-    day = table.get("observed_on", as_of)
-    try:
-        seen = date.fromisoformat(day.strip()) if isinstance(day, str) else day
-    except ValueError:
-        seen = None
-    if type(seen) is not date:
-        raise DataError(f"{shown(day)} is not a day such as 2026-06-15", file=path, row=number, column="observed_on")
-    if seen > as_of:
-        reason = f"{seen} lies after {as_of}, the day that prices are taken from. Ask with --as-of {seen} or later."
-        raise DataError(reason, file=path, row=number, column="observed_on")
-    return seen
-
-
-def _system(table: dict[str, Any], number: int, path: str, catalog: Catalog) -> System:
-    """Return the node that a pool names, else the usual one of its accelerator; where it names both, they agree."""
-    named, gpu = table.get("system"), table.get("gpu")
-    if gpu is None and named is None:
-        raise DataError("the name of a gpu or a system is needed", file=path, row=number, column="gpu")
-    if named is None:
-        return catalog.default_system(catalog.accelerator(str(gpu)).id)
-    system = catalog.system(named)
-    meant = [system.accelerator_id] if gpu is None else catalog.accelerator_names.matches(gpu)
-    if system.accelerator_id not in (meant or [catalog.accelerator(str(gpu)).id]):
-        reason = f"{system.id} has {system.accelerator_id}, not {shown(gpu)}: leave one of the two out"
-        raise DataError(reason, file=path, row=number, column="gpu")
-    return system

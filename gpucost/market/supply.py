@@ -86,7 +86,7 @@ class Providers:
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-LARGEST_CLUSTER = 16_384
+_LARGEST_CLUSTER = 16_384
 _SMALLEST_CLUSTER_NODE = 2  # nodes of one accelerator with a network are pods, not a cluster
 
 
@@ -139,14 +139,20 @@ def build_supply(
     key_list: list[Key] = []
     rows = []
     for offer, system, node, accelerator in zip(offers, systems, nodes, accelerators, strict=True):
-        host, largest, reason = _capacity(offer, system, node, sold.get((offer.provider, offer.gpu), offer.gpus))
+        host, largest, reason = _cluster(offer, system, node, sold.get((offer.provider, offer.gpu), offer.gpus))
+        if offer.maximum_units is not None and offer.maximum_units * offer.gpus < largest:
+            largest = offer.maximum_units * offer.gpus
+            reason = f"the largest order is {offer.maximum_units} × {offer.gpus} accelerators"
+        # nodes of one speed are one key, for which each layout is timed once
         name = (accelerator.id, host.gpus, host.scaleup_gb_per_s, host.scaleup_gpus, host.scaleout_gb_per_s)
         if name not in keys:
             keys[name] = len(key_list)
             key_list.append(Key(accelerator, host))
         minimum = offer.gpus * (offer.minimum_units or 1)
         power = host.max_power_kw * 1000 / host.gpus if host.max_power_kw else np.nan
-        rows.append((keys[name], offer.gpus, minimum, largest, reason, power, _is_part(offer, system)))
+        # a slice of a4-highgpu-8g cannot be ordered; told by its name, as a saved answer keeps no name of a system
+        is_part = " (" in offer.instance_type and offer.gpus < system.gpus
+        rows.append((keys[name], offer.gpus, minimum, largest, reason, power, is_part))
     columns = list(zip(*rows, strict=True)) if rows else [()] * 7
     return Supply(
         offers=tuple(offers),
@@ -159,10 +165,13 @@ def build_supply(
         node_w_per_gpu=np.array(columns[5], np.float64),
         is_part=np.array(columns[6], bool),
         bound=np.array(
-            [one.price_kind != "contracted" and OPTIONS[one.option].family == "committed" for one in offers], bool
+            [offer.price_kind != "contracted" and OPTIONS[offer.option].family == "committed" for offer in offers], bool
         ),
-        seller=np.unique([one.provider for one in offers], return_inverse=True)[1] if offers else np.zeros(0, np.int64),
-        id_place=np.argsort(np.argsort(np.array([one.offer_id for one in offers], str), kind="stable")),
+        seller=np.unique([offer.provider for offer in offers], return_inverse=True)[1]
+        if offers
+        else np.zeros(0, np.int64),
+        # sorting twice turns an order into places
+        id_place=np.argsort(np.argsort(np.array([offer.offer_id for offer in offers], str), kind="stable")),
     )
 
 
@@ -171,40 +180,23 @@ def within_sales(supply: Supply, most: Sequence[float]) -> Supply:
     if not any(np.isfinite(most)):
         return supply
     capped = supply.largest_gpus > np.array(most)
-    reasons = [
-        _refusal(supply.offers[place], most[place]) if capped[place] else why
-        for place, why in enumerate(supply.cap_reasons)
-    ]
+    reasons = list(supply.cap_reasons)
+    for place in np.flatnonzero(capped).tolist():
+        offer = supply.offers[place]
+        if OPTIONS[offer.option].interruptible:
+            reasons[place] = f"beyond {most[place]:,.0f} accelerators nobody knows how often a job is interrupted"
+        else:
+            reasons[place] = f"{offer.provider} sells up to {most[place]:,.0f} at once"
     whole = np.minimum(supply.largest_gpus, most) // supply.unit_gpus * supply.unit_gpus
     largest = np.where(capped, whole, supply.largest_gpus).astype(np.int64)
     return replace(supply, largest_gpus=largest, cap_reasons=tuple(reasons))
 
 
-def _refusal(offer: Offer, most: float) -> str:
-    if OPTIONS[offer.option].interruptible:
-        return f"beyond {most:,.0f} accelerators nobody knows how often a job is interrupted"
-    return f"{offer.provider} sells up to {most:,.0f} at once"
-
-
-def _is_part(offer: Offer, system: System) -> bool:
-    """Tell whether an offer is a part of the machine that it names: a slice of a4-highgpu-8g cannot be ordered."""
-    return " (" in offer.instance_type and offer.gpus < system.gpus  # a saved answer keeps no name of a system
-
-
-def _capacity(offer: Offer, system: System, node: System, sold: int) -> tuple[System, int, str]:
-    """Return the system that hosts a job on this offer, the largest job, and why it can be no larger."""
-    host, largest, reason = _cluster(offer, system, node, sold)
-    if offer.maximum_units is not None and offer.maximum_units * offer.gpus < largest:
-        limit = f"the largest order is {offer.maximum_units} × {offer.gpus} accelerators"
-        return host, offer.maximum_units * offer.gpus, limit
-    return host, largest, reason
-
-
 def _cluster(offer: Offer, system: System, node: System, sold: int) -> tuple[System, int, str]:
     """Return host, largest job and reason before the provider's own limit on orders."""
     if offer.gpus >= system.gpus and system.scaleout_gb_per_s is not None and offer.gpus >= _SMALLEST_CLUSTER_NODE:
-        return system, LARGEST_CLUSTER, f"searched up to {LARGEST_CLUSTER:,} accelerators"
-    domain = _domain(system)
+        return system, _LARGEST_CLUSTER, f"searched up to {_LARGEST_CLUSTER:,} accelerators"
+    domain = max(system.gpus, system.scaleup_gpus)
     if domain > offer.gpus and system.scaleup_gpus > system.gpus:  # a rack or pod whose scale-up domain spans instances
         return system, domain, f"one scale-up domain of {domain} accelerators; no scale-out network is named"
     if offer.gpus == 1 or offer.gpus < system.gpus:  # a listing of part of a node
@@ -213,7 +205,3 @@ def _cluster(offer: Offer, system: System, node: System, sold: int) -> tuple[Sys
             return host, offer.gpus, f"no link joins single instances; the provider sells up to {sold} in one"
         return system, offer.gpus, "a single listing; no machine with several of them is on sale here"
     return system, offer.gpus, "no scale-out network is named for this node"
-
-
-def _domain(system: System) -> int:
-    return max(system.gpus, system.scaleup_gpus)

@@ -25,9 +25,9 @@ Flags = NDArray[np.bool_]
 ORDERABLE, COMMITTED, INTERRUPTIBLE, UNLIKELY, LEFT_OUT = 0, 1, 2, 4, 8
 # what an offer is best at, in the order in which a screen names them
 LOWEST, MAJOR_CLOUD, MOST_MEASURED, FASTEST = "lowest budget", "major cloud", "most measured chip", "fastest"
-IF_THERE = "if still there"  # a quote that may be gone and would save much
-FAST_BUDGETS = 2.0  # the fastest is looked for within so many of the lowest budget
-MUCH = 0.1  # of the lowest budget's cost: what a quote that may be gone must save to be named
+_IF_THERE = "if still there"  # a quote that may be gone and would save much
+_FAST_BUDGETS = 2.0  # the fastest is looked for within so many of the lowest budget
+_MUCH = 0.1  # of the lowest budget's cost: what a quote that may be gone must save to be named
 
 
 def standing(unlikely: Any, interruptible: Any = False, committed: Any = False, left_out: Any = False) -> Indices:
@@ -42,10 +42,10 @@ def standing(unlikely: Any, interruptible: Any = False, committed: Any = False, 
     return np.asarray(sum(weight * np.asarray(flags, np.int64) for weight, flags in parts), np.int64)
 
 
-def standing_name(code: int) -> str:
+def _standing_name(code: int) -> str:
     """Name where an offer stands.
 
-    >>> [standing_name(code) for code in (0, 1, 2, 3, 6, 8)]
+    >>> [_standing_name(code) for code in (0, 1, 2, 3, 6, 8)]
     ['orderable', 'committed', 'interruptible', 'interruptible', 'unlikely', 'left out']
     """
     names = ((LEFT_OUT, "left out"), (UNLIKELY, "unlikely"), (INTERRUPTIBLE, "interruptible"))
@@ -115,15 +115,15 @@ def picks(order: Indices, columns: Picked) -> dict[int, list[str]]:
     budget, cost, time, chance, is_major, sources = columns
     first = order[0]
     likely = order[chance[order] >= LIKELY]
-    soon = likely[budget[likely] <= FAST_BUDGETS * budget[first]]
-    gone = order[(chance[order] < LIKELY) & (cost[order] < (1 - MUCH) * cost[first])]
-    gone = gone[budget[gone] <= FAST_BUDGETS * budget[first]]
+    soon = likely[budget[likely] <= _FAST_BUDGETS * budget[first]]
+    gone = order[(chance[order] < LIKELY) & (cost[order] < (1 - _MUCH) * cost[first])]
+    gone = gone[budget[gone] <= _FAST_BUDGETS * budget[first]]
     kinds = {
         LOWEST: order[:1],
         MAJOR_CLOUD: likely[is_major[likely]],
         MOST_MEASURED: likely[sources[likely] == sources[likely].max(initial=0)],
         FASTEST: soon[np.argsort(time[soon], kind="stable")],
-        IF_THERE: gone[np.argsort(cost[gone], kind="stable")],
+        _IF_THERE: gone[np.argsort(cost[gone], kind="stable")],
     }
     labels: dict[int, list[str]] = {}
     for kind, rows in kinds.items():
@@ -199,6 +199,7 @@ class OfferTable(Struct, frozen=True):
         regions: dict[Any, dict[str, None]] = {}
         lines: dict[Any, OfferLine] = {}
         for line in self.lines:
+            # what ranks is one with what it is sold under; what does not, with its like of one product and one reason
             offer, key = offers[line.offer], line.rank or line.beside
             product = offer.provider, offer.instance_type, offer.option, offer.gpu
             like: Any = key or (*product, line.standing, line.reason)
@@ -213,7 +214,7 @@ class OfferTable(Struct, frozen=True):
         return {
             "rank": line.rank,
             "labels": [*self.labels.get(line.case, ())],
-            "standing": standing_name(line.standing),
+            "standing": _standing_name(line.standing),
             "reason": line.reason,
             "offer_id": offer.offer_id,
             "provider": offer.provider,

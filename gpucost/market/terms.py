@@ -84,7 +84,11 @@ def build_terms(
     """Turn the offers of a supply into money columns."""
     offers = supply.offers
     columns = {**_prices(offers, providers, quotes), **_contracts(offers, providers)}
-    columns["size_shares"] = _size_shares(offers, providers, size_shares or {})
+    # the row of each offer's kind of seller; of a kind of which nothing is known any size is taken
+    shares = size_shares or {}
+    width = max((len(row) for row in shares.values()), default=1)
+    share_rows = [shares.get(kind_of(providers.kind(offer.provider)), [1.0] * width) for offer in offers]
+    columns["size_shares"] = np.array(share_rows, np.float64).reshape(len(offers), width)
     columns |= _power(supply, book, providers, regions)
     columns |= _interruptions(offers, spot_rows)
     columns |= _services(offers, services, book)
@@ -112,13 +116,6 @@ def _prices(offers: Sequence[Offer], providers: Providers, quotes: Sequence[Quot
         "age_limit_days": limit,
         "stale": age > limit,
     }
-
-
-def _size_shares(offers: Sequence[Offer], providers: Providers, shares: Mapping[str, Sequence[float]]) -> Floats:
-    """Return the row of each offer's kind of seller; of a kind of which nothing is known any size is taken."""
-    width = max((len(row) for row in shares.values()), default=1)
-    known = [shares.get(kind_of(providers.kind(offer.provider)), [1.0] * width) for offer in offers]
-    return np.array(known, np.float64).reshape(len(offers), width)
 
 
 def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
@@ -260,10 +257,10 @@ def cluster(best: Mapping[str, Any]) -> str:
     '8 × h100-sxm5-80gb'
     """
     chips = f"{best['gpus']:,} × {best['gpu']}"
-    named, count = best["instance_type"], best["instances"]
-    if not named or named.partition("x ")[0].isdigit():  # a listing that names its accelerators alone
-        return chips if count == 1 else f"{chips} ({count:,} × {named})"
-    return f"{count:,} × {named} ({chips})"
+    machine, count = best["instance_type"], best["instances"]
+    if not machine or machine.partition("x ")[0].isdigit():  # a listing that names its accelerators alone
+        return chips if count == 1 else f"{chips} ({count:,} × {machine})"
+    return f"{count:,} × {machine} ({chips})"
 
 
 def old_price(offer: Offer, terms: Terms, number: int) -> list[str]:
@@ -295,11 +292,11 @@ def large_order(offer: Offer, terms: Terms, number: int, gpus: int) -> list[str]
     """Say that nobody is known to have had so many of a seller at once, or how so many are asked for."""
     known, notice = terms.known_gpus[number], NOTICES[int(terms.notice[number])]
     if gpus <= known:
-        told = {
+        remarks = {
             "sales": f"{offer.provider} sells {gpus:,} × {offer.gpu} at once by its sales team: ask before you plan.",
             "weeks": f"{offer.provider} takes orders of {gpus:,} × {offer.gpu} weeks ahead: book before you plan.",
         }
-        return [told[notice]] if gpus > USUAL_GPUS and notice in told else []
+        return [remarks[notice]] if gpus > USUAL_GPUS and notice in remarks else []
     return [f"No order of {gpus:,} × {offer.gpu} at {offer.provider} is known: ask for them before you plan on them."]
 
 
@@ -338,20 +335,20 @@ def _paid(
     """
     prices = [{name: getattr(offer, name) for name in _FIELDS} for offer in offers]
     month, pays = (np.arange(owed.shape[1]) / DAYS_PER_MONTH).astype(int), []
-    for credit in sorted(credits, key=lambda row: str(row["valid_until"] or "9")):
-        start, end = (
+    for credit in sorted(credits, key=lambda row: str(row["valid_until"] or "9")):  # one without an end comes last
+        start, end = (  # days of a book, or their texts of a saved answer
             row if isinstance(row, date) or row is None else date.fromisoformat(row)
             for row in (credit["valid_from"], credit["valid_until"])
         )
         if (start and start > on) or (end and end < on):
             continue
         days = np.arange(owed.shape[1]) <= (np.inf if end is None else (end - on).days)
-        meant = [
+        covered = [
             covers(credit, price) and offer.price_kind != "contracted"
             for offer, price in zip(offers, prices, strict=True)
         ]
         cap = credit["usd_per_month"]
-        pays.append((credit["usd"], np.inf if cap is None else cap, np.outer(meant, days).astype(np.float64)))
+        pays.append((credit["usd"], np.inf if cap is None else cap, np.outer(covered, days).astype(np.float64)))
     return np.asarray(commitments.credited(owed, month, pays).sum(axis=1), dtype=np.float64)
 
 
