@@ -26,9 +26,9 @@ from gpucost.refresh.source import Desk, Source, columns_of, csv_text, held, req
 _MOST_PAGES = 500
 _MOST_BYTES = 64_000_000
 RAW = "https://raw.githubusercontent.com/"
-GCP_INSTANCES = r"(a\d+[a-z]*|g[2-9])-.+"  # also of a series that nobody knows yet
-AZURE_INSTANCES = r"Standard_N\w+"
-_WANTED = {"gcp": GCP_INSTANCES, "azure": AZURE_INSTANCES, "aws": INSTANCES}
+_GCP_INSTANCES = r"(a\d+[a-z]*|g[2-9])-.+"  # also of a series that nobody knows yet
+_AZURE_INSTANCES = r"Standard_N\w+"
+_WANTED = {"gcp": _GCP_INSTANCES, "azure": _AZURE_INSTANCES, "aws": INSTANCES}
 
 Row = dict[str, Any]
 
@@ -39,9 +39,9 @@ def _row(provider: str, name: str, evidence: str, machine: str, region: str, **m
 
 # --- Google Cloud: the machine types of every zone, and the page of GPU zones.
 
-GCP_API = "https://compute.googleapis.com/compute/v1/projects/{project}/aggregated/machineTypes"
-GCP_KEYS = ("GCP_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN")
-GCP_PAGE = "https://docs.cloud.google.com/compute/docs/gpus/gpu-regions-zones"
+_GCP_API = "https://compute.googleapis.com/compute/v1/projects/{project}/aggregated/machineTypes"
+_GCP_KEYS = ("GCP_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN")
+_GCP_PAGE = "https://docs.cloud.google.com/compute/docs/gpus/gpu-regions-zones"
 _GCP_ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
 # series as the page writes them, the longer names first: A4X Max is no A4X
 _SERIES = {
@@ -55,10 +55,10 @@ _SERIES = {
 }
 
 
-def fetch_gcp_zones(desk: Desk) -> None:
+def _fetch_gcp_zones(desk: Desk) -> None:
     """Ask the Compute Engine API for the machine types of every zone, page after page."""
-    address = GCP_API.format(project=quote(desk.key("GCP_PROJECT", "GOOGLE_CLOUD_PROJECT"), safe=""))
-    headers = {"authorization": f"Bearer {desk.key(*GCP_KEYS)}"}
+    address = _GCP_API.format(project=quote(desk.key("GCP_PROJECT", "GOOGLE_CLOUD_PROJECT"), safe=""))
+    headers = {"authorization": f"Bearer {desk.key(*_GCP_KEYS)}"}
     asked, token = {"maxResults": "500", "returnPartialSuccess": "true"}, ""
     for _ in range(_MOST_PAGES):
         url = f"{address}?{urlencode({**asked, **({'pageToken': token} if token else {})})}"
@@ -75,7 +75,7 @@ def _of_machine_types(zones: Mapping[str, Any]) -> Iterator[Row]:
         types = entry.get("machineTypes") if isinstance(entry, dict) else None
         for item in types or ():
             name, state = str(item.get("name") or ""), (item.get("deprecated") or {}).get("state")
-            if zone and re.fullmatch(GCP_INSTANCES, name) and state not in ("OBSOLETE", "DELETED"):
+            if zone and re.fullmatch(_GCP_INSTANCES, name) and state not in ("OBSOLETE", "DELETED"):
                 yield _row("gcp", "gcp-zones", "machines", name, zone[1], zone=zone[0], on_demand=True)
 
 
@@ -108,17 +108,17 @@ class _Table(HTMLParser):
             self.rows[-1][-1] += f" {data}"
 
 
-def fetch_gcp_page(desk: Desk) -> None:
+def _fetch_gcp_page(desk: Desk) -> None:
     """Read Google's page: a row names a zone and the series of machines with GPUs in it."""
     table = _Table()
-    table.feed(desk.client.body(GCP_PAGE, most_bytes=16_000_000).decode("utf-8", "replace"))
-    rows = [row for cells in table.rows for row in of_page(cells)]
+    table.feed(desk.client.body(_GCP_PAGE, most_bytes=16_000_000).decode("utf-8", "replace"))
+    rows = [row for cells in table.rows for row in _of_page(cells)]
     if not rows:
         raise UsageError("the page names no zone with a GPU: its format has changed.")
     desk.add(rows, "sales")
 
 
-def of_page(cells: list[str]) -> Iterator[Row]:
+def _of_page(cells: list[str]) -> Iterator[Row]:
     """Yield what a row of the page says of its zone; longer names of series are taken out first."""
     texts = [" ".join(cell.split()) for cell in cells]
     zone = next((match for text in texts[:2] if (match := _GCP_ZONE.fullmatch(text))), None)
@@ -135,14 +135,14 @@ def of_page(cells: list[str]) -> Iterator[Row]:
 
 # --- Azure: the SKUs that a subscription may order, with what restricts them.
 
-AZURE_API = "https://management.azure.com/subscriptions/{subscription}/providers/Microsoft.Compute/skus"
-AZURE_KEYS = ("AZURE_ACCESS_TOKEN",)
+_AZURE_API = "https://management.azure.com/subscriptions/{subscription}/providers/Microsoft.Compute/skus"
+_AZURE_KEYS = ("AZURE_ACCESS_TOKEN",)
 
 
-def fetch_azure_skus(desk: Desk) -> None:
+def _fetch_azure_skus(desk: Desk) -> None:
     """Ask Azure for its virtual machines by region, page after page."""
-    address = AZURE_API.format(subscription=quote(desk.key("AZURE_SUBSCRIPTION_ID"), safe=""))
-    headers = {"authorization": f"Bearer {desk.key(*AZURE_KEYS)}"}
+    address = _AZURE_API.format(subscription=quote(desk.key("AZURE_SUBSCRIPTION_ID"), safe=""))
+    headers = {"authorization": f"Bearer {desk.key(*_AZURE_KEYS)}"}
     url, seen = f"{address}?{urlencode({'api-version': '2021-07-01'})}", set()
     for _ in range(_MOST_PAGES):
         if url in seen or not url.startswith("https://management.azure.com/"):
@@ -161,7 +161,7 @@ def _of_skus(items: list[Any]) -> Iterator[Row]:
         if not isinstance(item, dict) or item.get("resourceType") != "virtualMachines":
             continue
         name = str(item.get("name") or "")
-        if not re.fullmatch(AZURE_INSTANCES, name):
+        if not re.fullmatch(_AZURE_INSTANCES, name):
             continue
         capable = {str(one.get("name")): str(one.get("value")) for one in item.get("capabilities") or ()}
         spot = {"True": True, "False": False}.get(capable.get("LowPriorityCapable", ""))
@@ -177,7 +177,7 @@ def _of_skus(items: list[Any]) -> Iterator[Row]:
 ADVISOR = "https://spot-bid-advisor.s3.amazonaws.com/spot-advisor-data.json"
 
 
-def fetch_aws_offerings(desk: Desk) -> None:
+def _fetch_aws_offerings(desk: Desk) -> None:
     """Ask every region for the instances that its zones offer."""
     regions = desk.asked.get("regions") or aws_spot.REGIONS
     desk.each({region: partial(_offerings, desk, region) for region in regions})
@@ -204,7 +204,7 @@ def _offerings(desk: Desk, region: str) -> None:
     )
 
 
-def fetch_aws_advisor(desk: Desk) -> None:
+def _fetch_aws_advisor(desk: Desk) -> None:
     """Read the Spot Instance Advisor: the instances of which spot is sold, by region."""
     answer = desk.client.json(ADVISOR, most_bytes=_MOST_BYTES)
     places = held(answer, "spot_advisor", kind=dict, what="the advisor names no regions")
@@ -222,12 +222,12 @@ def fetch_aws_advisor(desk: Desk) -> None:
 # --- Public copies of such lists.
 
 SKYPILOT = {"aws": "skypilot-aws", "gcp": "skypilot-gcp"}  # made from the clouds' own lists of zones
-ANYCLOUD = "anycloud-sh/catalog/main/{provider}/vms.csv"
-MONITOR = "koen-nebius/price-monitor/main/capacity/store/last_snapshot.json"
-VANTAGE = "tsaol/aws-gpu/main/data/all_gpu_instances.js"
+_ANYCLOUD = "anycloud-sh/catalog/main/{provider}/vms.csv"
+_MONITOR = "koen-nebius/price-monitor/main/capacity/store/last_snapshot.json"
+_VANTAGE = "tsaol/aws-gpu/main/data/all_gpu_instances.js"
 
 
-def fetch_skypilot(desk: Desk) -> None:
+def _fetch_skypilot(desk: Desk) -> None:
     """Read the zones of SkyPilot's catalogues of AWS and Google."""
     desk.each(
         {
@@ -237,13 +237,13 @@ def fetch_skypilot(desk: Desk) -> None:
     )
 
 
-def fetch_anycloud(desk: Desk) -> None:
+def _fetch_anycloud(desk: Desk) -> None:
     """Read the catalogue of anycloud: zones of Google, and the regions of Azure in which a price exists."""
     kinds = {"gcp": "machines", "azure": "prices"}
     desk.each(
         {
             cloud: partial(
-                _zones_of_csv, desk, RAW + ANYCLOUD.format(provider=cloud), cloud, f"anycloud-{cloud}", evidence
+                _zones_of_csv, desk, RAW + _ANYCLOUD.format(provider=cloud), cloud, f"anycloud-{cloud}", evidence
             )
             for cloud, evidence in kinds.items()
         }
@@ -269,10 +269,10 @@ def _zones_of_csv(desk: Desk, url: str, provider: str, name: str, evidence: str)
     )
 
 
-def fetch_monitor(desk: Desk) -> None:
+def _fetch_monitor(desk: Desk) -> None:
     """Read a watcher's last look at Google's page of GPU zones."""
     found = []
-    for item in held(desk.client.json(RAW + MONITOR, most_bytes=_MOST_BYTES), what="the snapshot is no list"):
+    for item in held(desk.client.json(RAW + _MONITOR, most_bytes=_MOST_BYTES), what="the snapshot is no list"):
         chip = {"RTX6000": "RTX PRO 6000"}.get(item.get("gpu_model"), item.get("gpu_model"))
         region = str(item.get("region") or "global")
         if (item.get("provider"), item.get("metric_type")) == ("gcp", "listed_offering") and region != "global":
@@ -284,9 +284,9 @@ def fetch_monitor(desk: Desk) -> None:
     desk.add(found, "sales")
 
 
-def fetch_vantage(desk: Desk) -> None:
+def _fetch_vantage(desk: Desk) -> None:
     """Read the regions in which AWS has a price, as a page copies them from Vantage."""
-    text = desk.client.body(RAW + VANTAGE, most_bytes=_MOST_BYTES).decode("utf-8", "replace")
+    text = desk.client.body(RAW + _VANTAGE, most_bytes=_MOST_BYTES).decode("utf-8", "replace")
     made = re.search(r"Last updated: (\d{4}-\d\d-\d\d)", text)
     seen_on = date.fromisoformat(made[1]) if made else None
     rows, machine = [], ""
@@ -300,7 +300,7 @@ def fetch_vantage(desk: Desk) -> None:
     desk.add(rows, "sales")
 
 
-def fetch_karpenter(desk: Desk) -> None:
+def _fetch_karpenter(desk: Desk) -> None:
     """Read the regions of the price tables that the autoscalers ship; Google's agree with its zones."""
     kinds = {"aws": "prices", "azure": "prices", "gcp": "machines"}
     desk.each({cloud: partial(_of_karpenter, desk, cloud, evidence) for cloud, evidence in kinds.items()})
@@ -329,43 +329,43 @@ def _source(name: str, publisher: str, title: str, locator: str, fetch: Any, **m
 
 SOURCES = (
     _source(
-        "gcp-zones", "Google Cloud", "Compute Engine machine types by zone", GCP_API, fetch_gcp_zones, keys=GCP_KEYS
+        "gcp-zones", "Google Cloud", "Compute Engine machine types by zone", _GCP_API, _fetch_gcp_zones, keys=_GCP_KEYS
     ),
-    _source("gcp-gpu-regions", "Google Cloud", "GPU regions and zones", GCP_PAGE, fetch_gcp_page),
-    _source("azure-skus", "Microsoft Azure", "Compute resource SKUs", AZURE_API, fetch_azure_skus, keys=AZURE_KEYS),
+    _source("gcp-gpu-regions", "Google Cloud", "GPU regions and zones", _GCP_PAGE, _fetch_gcp_page),
+    _source("azure-skus", "Microsoft Azure", "Compute resource SKUs", _AZURE_API, _fetch_azure_skus, keys=_AZURE_KEYS),
     _source(
         "aws-offerings",
         "Amazon Web Services",
         "EC2 instance type offerings",
         aws_spot.ADDRESS,
-        fetch_aws_offerings,
+        _fetch_aws_offerings,
         keys=aws_spot.KEYS,
         heeds=("mirror", "regions"),
     ),
-    _source("aws-spot-advisor", "Amazon Web Services", "Spot Instance Advisor", ADVISOR, fetch_aws_advisor),
+    _source("aws-spot-advisor", "Amazon Web Services", "Spot Instance Advisor", ADVISOR, _fetch_aws_advisor),
     _source(
         "skypilot-zones",
         "skypilot-org/skypilot-catalog",
         "SkyPilot catalog, zones",
         skypilot.ADDRESS.format(cloud="<cloud>"),
-        fetch_skypilot,
+        _fetch_skypilot,
     ),
-    _source("anycloud-zones", "anycloud-sh/catalog", "anycloud catalog, zones", RAW + ANYCLOUD, fetch_anycloud),
+    _source("anycloud-zones", "anycloud-sh/catalog", "anycloud catalog, zones", RAW + _ANYCLOUD, _fetch_anycloud),
     _source(
         "price-monitor-zones",
         "koen-nebius/price-monitor",
         "Google's GPU regions as last watched",
-        RAW + MONITOR,
-        fetch_monitor,
+        RAW + _MONITOR,
+        _fetch_monitor,
     ),
     _source(
-        "vantage-regions", "tsaol/aws-gpu", "EC2 instances with accelerators by region", RAW + VANTAGE, fetch_vantage
+        "vantage-regions", "tsaol/aws-gpu", "EC2 instances with accelerators by region", RAW + _VANTAGE, _fetch_vantage
     ),
     _source(
         "karpenter-regions",
         "the Karpenter providers of AWS, Azure and GCP",
         "Karpenter price tables, regions",
         RAW + karpenter.FILES["aws"][0],
-        fetch_karpenter,
+        _fetch_karpenter,
     ),
 )

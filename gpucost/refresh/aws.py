@@ -155,11 +155,11 @@ def fetch_plans(desk: Desk) -> None:
     for region in _asked_regions(desk):
         if url := urls.get(region):
             file = desk.client.file(ADDRESS + url.replace(".json", ".csv"), desk.path(f"plans-{region}.csv"))
-            read_plans(desk, file, region)
+            _read_plans(desk, file, region)
             file.unlink()
 
 
-def read_plans(desk: Desk, file: Path, region: str) -> None:
+def _read_plans(desk: Desk, file: Path, region: str) -> None:
     """Read the savings plans of one region; the rate is what an hour costs in all, whenever it is paid.
 
     One file holds two kinds: compute plans, good for any instance, and the cheaper plans for one family of instances.

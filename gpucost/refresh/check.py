@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SELLERS = frozenset(("azure", "oci", "vast", "lambda", "runpod"))  # each has a source of its own name
 FIRST_OFFERS = 5  # of an answer: those that one would order
-WAIT_S = 60.0  # for all sellers together
+_WAIT_S = 60.0  # for all sellers together
 _SAME = 0.0005  # of a price: below it two are equal
 
 
@@ -61,7 +61,7 @@ def checked(catalog: "Catalog", offers: Iterable[Mapping[str, Any]], mirror: str
     by_seller: dict[str, list[Mapping[str, Any]]] = {}
     for offer in {offer["offer_id"]: offer for offer in offers}.values():  # each once
         by_seller.setdefault(str(offer["provider"]), []).append(offer)
-    deadline, known = Deadline(WAIT_S), cache(lambda: known_of(catalog))  # gathered once, where a seller can be read
+    deadline, known = Deadline(_WAIT_S), cache(lambda: known_of(catalog))  # gathered once, where a seller can be read
     results = []
     for seller, offers_of_seller in by_seller.items():
         prices, failure = _prices(known, seller, offers_of_seller, mirror, deadline)

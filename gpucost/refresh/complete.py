@@ -18,7 +18,7 @@ from gpucost.refresh.known import FORM_SQL, Known, chip_and_grounds, sold_by
 from gpucost.refresh.source import Desk
 from gpucost.schemas import DUCKDB_TYPES, TABLES
 
-BESIDE = ("vcpus", "memory_gib")  # what a price may lack: a cell that cannot be is empty
+_BESIDE = ("vcpus", "memory_gib")  # what a price may lack: a cell that cannot be is empty
 UNDATED = "neither its file nor its repository says when it was seen"
 _SHORTEST_PRODUCT = 2  # letters of a name
 _MOST_CHIPS = 5_000  # distinct names of chips in one source
@@ -118,7 +118,7 @@ _AS_SAID = (  # whose cells are the source's, or follow from its amounts
 
 def _candidate(today: date, copied: bool) -> str:
     effective = effective_usd_per_hour_sql("recurring_usd_per_hour", "coalesce(upfront_usd, 0)", "term_months")
-    rules = zip(BESIDE, refused_cells(map(_COLUMNS.__getitem__, BESIDE)).values(), strict=True)
+    rules = zip(_BESIDE, refused_cells(map(_COLUMNS.__getitem__, _BESIDE)).values(), strict=True)
     beside = ", ".join(f"CASE WHEN NOT ({rule}) THEN {name} END AS {name}" for name, rule in rules)
     return f"""
 CREATE OR REPLACE TABLE candidate AS

@@ -103,7 +103,7 @@ def _skus(desk: Desk, service: str) -> Iterator[Mapping[str, Any]]:
     raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
 
 
-def part_named(description: str) -> str:
+def _part_named(description: str) -> str:
     """Return the part that a SKU's description means, without how and where it runs.
 
     >>> part_named("Nvidia H100 80GB Plus GPU attached to Spot Preemptible VMs running in Iowa")
@@ -161,7 +161,7 @@ def read_sku(sku: Mapping[str, Any], is_tpu_service: bool = False) -> Sku | None
     """Read one SKU: its part and price, or what keeps it aside; None of what has to do with no accelerator."""
     category, description = sku.get("category") or {}, str(sku.get("description", ""))
     group, text = str(category.get("resourceGroup", "")).upper(), description.lower()
-    part = part_named(description)
+    part = _part_named(description)
     regions = tuple(str(region) for region in sku.get("serviceRegions") or ())
     is_host = part in _hosts()
     is_chip = group in ("GPU", "TPU") or bool(re.search(r"\b(gpus?|tpu)", text)) or part in _chips()

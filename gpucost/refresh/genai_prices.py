@@ -7,7 +7,7 @@ from gpucost.refresh.source import Desk, Source, held, last_change, providers
 
 ADDRESS = "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/data.json"
 PROVIDERS = providers("genai-prices")
-HALF_A_DAY_HOURS = 12
+_HALF_A_DAY_HOURS = 12
 
 
 def fetch(desk: Desk) -> None:
@@ -52,7 +52,7 @@ def current(prices: Any, today: str) -> Mapping[str, Any]:
     for item in prices if isinstance(prices, list) else ():
         rule = item.get("constraint") or {}
         if "start_time" in rule:
-            found = item.get("prices") or {} if _hours(rule) > HALF_A_DAY_HOURS else found
+            found = item.get("prices") or {} if _hours(rule) > _HALF_A_DAY_HOURS else found
         elif not rule or str(rule.get("start_date", "9")) <= today:
             found = item.get("prices") or {}
     return found

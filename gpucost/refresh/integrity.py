@@ -21,10 +21,10 @@ from gpucost.schemas import TABLES
 from gpucost.store.folder import Part
 
 MOVE_LIMIT = 0.40  # a price that moves by more since the last observation is held back
-NEW_LIMIT = 0.40  # a new offer that lies by more outside of what its seller, else anybody, asks for the chip
-LEAST_OF_ON_DEMAND = 0.10  # a first spot price between this share of the on-demand price and the whole raises no doubt
+_NEW_LIMIT = 0.40  # a new offer that lies by more outside of what its seller, else anybody, asks for the chip
+_LEAST_OF_ON_DEMAND = 0.10  # a first spot price between this share of the on-demand price and the whole raises no doubt
 LEAST_COVERAGE = 0.70  # of the offers that the source listed before
-MOST_FAULTY = 0.5
+_MOST_FAULTY = 0.5
 OLDER = "seen earlier than what is known of it"
 UNKNOWN_KIND = "unknown"  # of a part: what its source named and nobody could read
 WAITING = "waiting-"  # before the kind of a part: its doubtful rows, each with its doubt, until somebody takes them
@@ -212,10 +212,10 @@ SELECT * EXCLUDE (was, to_usual, to_cheap, on_demand, spot, one, low, high, lowe
     WHEN to_cheap < 0.3 AND {_FAMILY} <> 'preemptible' THEN 'a host without its accelerators'
     WHEN abs(usd_per_hour / was - 1) > {MOVE_LIMIT} THEN 'moved by more than {MOVE_LIMIT * 100:.0f} %'
     WHEN nowhere AND was IS NULL THEN 'a region that is not known'
-    WHEN was IS NULL AND {_SPOT} AND usd_per_hour BETWEEN {LEAST_OF_ON_DEMAND} * on_demand AND on_demand THEN NULL
-    WHEN was IS NULL AND usd_per_gpu_hour NOT BETWEEN low * {1 - NEW_LIMIT} AND high / {1 - NEW_LIMIT}
+    WHEN was IS NULL AND {_SPOT} AND usd_per_hour BETWEEN {_LEAST_OF_ON_DEMAND} * on_demand AND on_demand THEN NULL
+    WHEN was IS NULL AND usd_per_gpu_hour NOT BETWEEN low * {1 - _NEW_LIMIT} AND high / {1 - _NEW_LIMIT}
         THEN 'new, and far from what the chip costs in its kind'
-    WHEN was IS NULL AND low IS NULL AND usd_per_gpu_hour NOT BETWEEN lowest * 0.2 AND highest * {1 + NEW_LIMIT}
+    WHEN was IS NULL AND low IS NULL AND usd_per_gpu_hour NOT BETWEEN lowest * 0.2 AND highest * {1 + _NEW_LIMIT}
         THEN 'new, and far from what the chip costs'
     WHEN was IS NULL AND lowest IS NULL THEN 'the first price of its chip: nothing to hold it against'
     WHEN was IS NULL AND first_of_product AND NOT $own_word THEN 'the first of its product and kind at its seller'
@@ -235,7 +235,7 @@ def _refuse_poor(desk: Desk, source: Source) -> None:
     told = "; ".join(f"{number:,} x {reason}" for reason, number in _reasons(desk, "coalesce(fault, doubt)"))
     if not good and not _has(desk, "doubt IS NOT NULL"):
         raise CheckFailedError(f"none of its {rows:,} rows can be taken as a price ({told or 'it is empty'}).")
-    if rows >= _FEW and faulty > MOST_FAULTY * rows:
+    if rows >= _FEW and faulty > _MOST_FAULTY * rows:
         raise CheckFailedError(f"{faulty:,} of its {rows:,} rows are faulty ({told}); --accept publishes the rest.")
     _refuse_short(desk, source)
 

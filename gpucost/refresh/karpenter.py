@@ -43,7 +43,7 @@ def table_rows(desk: Desk, provider: str) -> list[dict[str, Any]]:
     address = ADDRESS + path
     if path.endswith(".json"):
         table = held(desk.client.json(address, most_bytes=_MOST_BYTES), "prices", kind=dict, what="it holds no prices")
-        rows = list(rows_of_json(table, provider, instances))
+        rows = list(_rows_of_json(table, provider, instances))
         generated_on = None
     else:
         text = desk.client.body(address, most_bytes=_MOST_BYTES).decode("utf-8", "replace")
@@ -73,7 +73,7 @@ def rows_of(text: str, provider: str, instances: str) -> Iterator[dict[str, Any]
                 }
 
 
-def rows_of_json(table: dict[str, Any], provider: str, instances: str) -> Iterator[dict[str, Any]]:
+def _rows_of_json(table: dict[str, Any], provider: str, instances: str) -> Iterator[dict[str, Any]]:
     """Yield the prices of a table written as JSON: regions, in each the options, in each a price by instance."""
     pattern = re.compile(instances)
     for region, options in table.items():

@@ -19,10 +19,10 @@ def fetch(desk: Desk) -> None:
     answer = desk.client.json(f"{ADDRESS}?currencyCode=USD", most_bytes=64_000_000)
     items = [item for item in held(answer, "items", what="the answer holds no products") if isinstance(item, dict)]
     desk.add(row for item in items for row in rows_of(item))
-    desk.add((row for item in items if (row := unknown_of(item))), "unknown")
+    desk.add((row for item in items if (row := _unknown_of(item))), "unknown")
 
 
-def shape_words(item: Mapping[str, Any]) -> frozenset[str] | None:
+def _shape_words(item: Mapping[str, Any]) -> frozenset[str] | None:
     """Return the words that tell a product's shapes, or None of a product that is no GPU by the hour.
 
     >>> sorted(shape_words({"displayName": "Compute - Bare Metal GPU Standard - X7", "metricName": "GPU Per Hour"}))
@@ -36,7 +36,7 @@ def shape_words(item: Mapping[str, Any]) -> frozenset[str] | None:
 
 def rows_of(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the shapes that a product prices by the GPU and hour."""
-    words = shape_words(item)
+    words = _shape_words(item)
     price = _pay_as_you_go(item)
     for shape in machines("oci") if words and price is not None else ():
         if frozenset(shape.accelerator_sku.split()) == words:
@@ -52,9 +52,9 @@ def rows_of(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             }
 
 
-def unknown_of(item: Mapping[str, Any]) -> dict[str, Any] | None:
+def _unknown_of(item: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a GPU by the hour of which no shape is known."""
-    words = shape_words(item)
+    words = _shape_words(item)
     if words is None or any(frozenset(shape.accelerator_sku.split()) == words for shape in machines("oci")):
         return None
     said = f"{item.get('partNumber')} {item.get('displayName')}"

@@ -30,7 +30,7 @@ CHIPS = {  # as Google names the series of a chip -> the beginnings of the names
     "RTX PRO 6000": ("g4-standard",),
 }
 TPU = re.compile(r"tpu-(v\d\w*?)(litepod)?-\d+")
-KEPT_REGIONS = 0.5  # of the regions that a list named for a machine; with fewer it is held back
+_KEPT_REGIONS = 0.5  # of the regions that a list named for a machine; with fewer it is held back
 _FEW_REGIONS, _FEW_ROWS = 4, 20  # below, shares mean nothing
 _EXAMPLES = 3
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{2,80}")
@@ -177,7 +177,7 @@ def _judged(
         now = regions.get(machine, set())
         if machine not in regions or len(earlier_regions) < _FEW_REGIONS or accept:
             continue
-        if len(now & earlier_regions) < KEPT_REGIONS * len(earlier_regions):
+        if len(now & earlier_regions) < _KEPT_REGIONS * len(earlier_regions):
             reason = "sold in less than half of its regions"
             verdict.held[reason] = verdict.held.get(reason, 0) + 1
             shown = verdict.examples.setdefault(reason, [])

@@ -24,7 +24,7 @@ from gpucost.refresh.source import (
 )
 
 ADDRESS = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8/{cloud}/vms.csv"
-CLOUDS = providers("skypilot")
+_CLOUDS = providers("skypilot")
 _COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "SpotPrice", "Region")
 _TPU = r"tpu-(v\d+[a-z]*)-(\d+)"
 _MOST_TPU_CHIPS = 256
@@ -33,13 +33,13 @@ _NO_GPU = "upper(InstanceType) LIKE 'CPU%'"  # by its name; an accelerator besid
 
 def fetch(desk: Desk) -> None:
     """Fetch the file of each cloud; one that is missing or malformed leaves the others."""
-    desk.each({cloud: partial(_fetch_one, desk, cloud) for cloud in CLOUDS})
+    desk.each({cloud: partial(_fetch_one, desk, cloud) for cloud in _CLOUDS})
 
 
 def _fetch_one(desk: Desk, cloud: str) -> None:
     address = ADDRESS.format(cloud=cloud)
     file = desk.client.file(address, desk.path(f"{cloud}.csv"))
-    read(desk, str(file), CLOUDS[cloud], last_change(desk, address))
+    read(desk, str(file), _CLOUDS[cloud], last_change(desk, address))
 
 
 def read(desk: Desk, file: str, provider: str, seen_on: date | None) -> None:

@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 from msgspec import Struct
 
-from gpucost.catalog.loader import engine, file_name, quoted, said_first
+from gpucost.catalog.loader import engine, file_name, first_line, quoted
 from gpucost.errors import DiskError, GpuCostError, UsageError
 from gpucost.gate import beside
 from gpucost.store.client import Client
@@ -110,7 +110,7 @@ class Desk:
         except engine().Error as error:
             if is_of_disk(error):
                 raise disk_trouble(self.folder, error) from None
-            raise UsageError(f"the source cannot be read: {said_first(error)}") from None
+            raise UsageError(f"the source cannot be read: {first_line(error)}") from None
 
 
 _TABLES = {"listing": LISTING, "tokens": TOKENS, "sales": SALES, "unknown": UNKNOWN}
@@ -205,7 +205,7 @@ def columns_of(desk: Desk, source: str) -> set[str]:
     try:
         return {row[0] for row in desk.connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     except engine().Error as error:
-        raise UsageError(f"the source cannot be read: {said_first(error)}") from None
+        raise UsageError(f"the source cannot be read: {first_line(error)}") from None
 
 
 def providers(source: str) -> dict[str, str]:

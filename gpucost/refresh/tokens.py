@@ -20,7 +20,7 @@ from gpucost.refresh.known import Known
 from gpucost.refresh.source import Desk
 from gpucost.schemas import TABLES
 
-MOST_USD_PER_MTOK = 1_000.0
+_MOST_USD_PER_MTOK = 1_000.0
 _FEW = 20
 _LISTING_TAILS = ("-turbo", "-versatile", "-instant", "-lite", "-fast", "-specdec")
 _REGION = re.compile(r"^((us|eu|apac|global)\.)?(meta|qwen|openai|mistral|deepseek|google|moonshotai|zai|minimax)\.")
@@ -128,7 +128,7 @@ SELECT t.*, m.model_id, w.was, w.was_in, CASE
     WHEN input_usd_per_mtok IS NULL OR output_usd_per_mtok IS NULL THEN 'no price'
     WHEN NOT isfinite(input_usd_per_mtok) OR NOT isfinite(output_usd_per_mtok) THEN 'no finite price'
     WHEN input_usd_per_mtok <= 0 OR output_usd_per_mtok <= 0 THEN 'price of $0'
-    WHEN greatest(input_usd_per_mtok, output_usd_per_mtok) > {MOST_USD_PER_MTOK} THEN 'price beyond all bounds'
+    WHEN greatest(input_usd_per_mtok, output_usd_per_mtok) > {_MOST_USD_PER_MTOK} THEN 'price beyond all bounds'
     END AS fault, CASE
     WHEN fault IS NOT NULL THEN NULL
     WHEN output_usd_per_mtok < input_usd_per_mtok * 0.999 THEN 'output cheaper than input'
