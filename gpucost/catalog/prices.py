@@ -83,8 +83,8 @@ def current(
             reason = CONFLICT
         elif not reason and len(candidates) > 1:
             reason = AMBIGUOUS
-        stale = age_days > age_limit_days(row["option"], (row["tier"], sellers.get(row["provider"])))
-        cells = {key: stale if key == "stale" else row[key] for key in (*KEYS, *_SALE)}
+        is_stale = age_days > age_limit_days(row["option"], (row["tier"], sellers.get(row["provider"])))
+        cells = {key: is_stale if key == "stale" else row[key] for key in (*KEYS, *_SALE)}
         rows.append(
             {**cells, "rankable": not reason, "not_ranked_because": reason or None, "gpu_candidates": candidates}
         )

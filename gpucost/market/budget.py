@@ -73,8 +73,8 @@ def quotes_of(
     for row in capacity:
         chips = frozenset((row["gpu"] or "").split())
         notice_text = f"{row.get('notice') or ''} {row['basis']}"
-        notice = next((place for place, word in enumerate(NOTICES) if word and word in notice_text), 0)
-        entry = chips, row["option"] or "", float(row["largest_gpus"]), row["basis"], float(notice)
+        notice_place = next((place for place, word in enumerate(NOTICES) if word and word in notice_text), 0)
+        entry = chips, row["option"] or "", float(row["largest_gpus"]), row["basis"], float(notice_place)
         sizes.setdefault(row["provider"], []).append(entry)
 
     @cache  # thousands of offers are of a few hundred days

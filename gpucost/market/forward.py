@@ -193,7 +193,8 @@ def path_ends(
     name = f"path_ends {gpu} {kind} {option}"
     if name not in catalog.derived:
         cells, chips = _known(catalog)
-        path, low, high = [], 1.0, 1.0
+        path: list[tuple[float, float]] = []
+        low = high = 1.0
         for months in HORIZONS_MONTHS if gpu in chips else ():
             age = age_years(chips[gpu].year, catalog.as_of)
             ahead = outlook(moves_of(cells, chips, months, catalog.as_of), chips, (gpu, kind, option), age)

@@ -11,7 +11,6 @@ which proves little. Each list has a name; its newest version speaks.
 """
 
 import re
-from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import partial
 from html.parser import HTMLParser
@@ -21,14 +20,14 @@ from urllib.parse import quote, urlencode
 from gpucost.errors import UsageError
 from gpucost.refresh import aws_spot, karpenter, skypilot
 from gpucost.refresh.aws import INSTANCES
-from gpucost.refresh.source import Desk, Source, columns_of, csv_text, held, require
+from gpucost.refresh.source import Desk, Source, columns_of, content_of, csv_text, require
 
-_MOST_PAGES = 500
+_MOST_PAGES = 500  # a list has tens: beyond, its pages lead in a circle
 _MOST_BYTES = 64_000_000
 RAW = "https://raw.githubusercontent.com/"
 _GCP_INSTANCES = r"(a\d+[a-z]*|g[2-9])-.+"  # also of a series that nobody knows yet
 _AZURE_INSTANCES = r"Standard_N\w+"
-_WANTED = {"gcp": _GCP_INSTANCES, "azure": _AZURE_INSTANCES, "aws": INSTANCES}
+_PATTERNS = {"gcp": _GCP_INSTANCES, "azure": _AZURE_INSTANCES, "aws": INSTANCES}
 
 Row = dict[str, Any]
 
@@ -59,24 +58,22 @@ def _fetch_gcp_zones(desk: Desk) -> None:
     """Ask the Compute Engine API for the machine types of every zone, page after page."""
     address = _GCP_API.format(project=quote(desk.key("GCP_PROJECT", "GOOGLE_CLOUD_PROJECT"), safe=""))
     headers = {"authorization": f"Bearer {desk.key(*_GCP_KEYS)}"}
-    asked, token = {"maxResults": "500", "returnPartialSuccess": "true"}, ""
+    query = {"maxResults": "500", "returnPartialSuccess": "true"}  # a zone that is down leaves the others
     for _ in range(_MOST_PAGES):
-        url = f"{address}?{urlencode({**asked, **({'pageToken': token} if token else {})})}"
-        page = desk.client.json(url, headers=headers, most_bytes=_MOST_BYTES)
-        desk.add(_of_machine_types(held(page, "items", kind=dict, what="a page holds no zones")), "sales")
+        page = desk.client.json(f"{address}?{urlencode(query)}", headers=headers, most_bytes=_MOST_BYTES)
+        rows = []
+        for scope, entry in content_of(page, "items", kind=dict, fault="a page holds no zones").items():
+            zone = _GCP_ZONE.fullmatch(scope.removeprefix("zones/"))
+            types = entry.get("machineTypes") if isinstance(entry, dict) else None
+            for item in types or ():
+                name, state = str(item.get("name") or ""), (item.get("deprecated") or {}).get("state")
+                if zone and re.fullmatch(_GCP_INSTANCES, name) and state not in ("OBSOLETE", "DELETED"):
+                    rows.append(_row("gcp", "gcp-zones", "machines", name, zone[1], zone=zone[0], on_demand=True))
+        desk.add(rows, "sales")
         if not (token := str(page.get("nextPageToken") or "")):
             return
+        query["pageToken"] = token
     raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
-
-
-def _of_machine_types(zones: Mapping[str, Any]) -> Iterator[Row]:
-    for scope, entry in zones.items():
-        zone = _GCP_ZONE.fullmatch(scope.removeprefix("zones/"))
-        types = entry.get("machineTypes") if isinstance(entry, dict) else None
-        for item in types or ():
-            name, state = str(item.get("name") or ""), (item.get("deprecated") or {}).get("state")
-            if zone and re.fullmatch(_GCP_INSTANCES, name) and state not in ("OBSOLETE", "DELETED"):
-                yield _row("gcp", "gcp-zones", "machines", name, zone[1], zone=zone[0], on_demand=True)
 
 
 class _Table(HTMLParser):
@@ -112,25 +109,21 @@ def _fetch_gcp_page(desk: Desk) -> None:
     """Read Google's page: a row names a zone and the series of machines with GPUs in it."""
     table = _Table()
     table.feed(desk.client.body(_GCP_PAGE, most_bytes=16_000_000).decode("utf-8", "replace"))
-    rows = [row for cells in table.rows for row in _of_page(cells)]
+    rows = []
+    for cells in table.rows:
+        texts = [" ".join(cell.split()) for cell in cells]
+        zone = next((match for text in texts[:2] if (match := _GCP_ZONE.fullmatch(text))), None)
+        if zone is None:
+            continue
+        series, chips = " ".join(texts[1:]).upper(), []
+        for name, chip in _SERIES.items():  # longer names of series are taken out first
+            series, times = re.subn(rf"(?<![A-Z0-9]){name}(?![A-Z0-9])", " ", series)
+            if times and chip not in chips:
+                chips.append(chip)
+        rows += [_row("gcp", "gcp-gpu-regions", "chips", f"gpu {chip} (page)", zone[1], zone=zone[0]) for chip in chips]
     if not rows:
         raise UsageError("the page names no zone with a GPU: its format has changed.")
     desk.add(rows, "sales")
-
-
-def _of_page(cells: list[str]) -> Iterator[Row]:
-    """Yield what a row of the page says of its zone; longer names of series are taken out first."""
-    texts = [" ".join(cell.split()) for cell in cells]
-    zone = next((match for text in texts[:2] if (match := _GCP_ZONE.fullmatch(text))), None)
-    if zone is None:
-        return
-    series, chips = " ".join(texts[1:]).upper(), []
-    for name, chip in _SERIES.items():
-        series, times = re.subn(rf"(?<![A-Z0-9]){name}(?![A-Z0-9])", " ", series)
-        if times and chip not in chips:
-            chips.append(chip)
-    for chip in chips:
-        yield _row("gcp", "gcp-gpu-regions", "chips", f"gpu {chip} (page)", zone[1], zone=zone[0])
 
 
 # --- Azure: the SKUs that a subscription may order, with what restricts them.
@@ -149,27 +142,28 @@ def _fetch_azure_skus(desk: Desk) -> None:
             raise UsageError("the pages lead in a circle or elsewhere.")
         seen.add(url)
         page = desk.client.json(url, headers=headers, most_bytes=_MOST_BYTES)
-        desk.add(_of_skus(held(page, "value", what="a page holds no list of SKUs")), "sales")
+        rows = []
+        for item in content_of(page, "value", fault="a page holds no list of SKUs"):
+            if not isinstance(item, dict) or item.get("resourceType") != "virtualMachines":
+                continue
+            name = str(item.get("name") or "")
+            if not re.fullmatch(_AZURE_INSTANCES, name):
+                continue
+            capabilities = {str(entry.get("name")): entry.get("value") for entry in item.get("capabilities") or ()}
+            spot = {"True": True, "False": False}.get(str(capabilities.get("LowPriorityCapable", "")))
+            # what a subscription may not order is still sold: restrictions are not looked at
+            locations = item.get("locationInfo") or [{"location": place} for place in item.get("locations") or ()]
+            for location in locations:
+                region = str(location.get("location") or "").lower()
+                for number in location.get("zones") or (None,):
+                    zone = f"{region}-{number}" if number else None
+                    rows.append(
+                        _row("azure", "azure-skus", "machines", name, region, zone=zone, on_demand=True, spot=spot)
+                    )
+        desk.add(rows, "sales")
         if not (url := str(page.get("nextLink") or "")):
             return
     raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
-
-
-def _of_skus(items: list[Any]) -> Iterator[Row]:
-    """Yield the machines of each region. What a subscription may not order is still sold: its region stands."""
-    for item in items:
-        if not isinstance(item, dict) or item.get("resourceType") != "virtualMachines":
-            continue
-        name = str(item.get("name") or "")
-        if not re.fullmatch(_AZURE_INSTANCES, name):
-            continue
-        capable = {str(one.get("name")): str(one.get("value")) for one in item.get("capabilities") or ()}
-        spot = {"True": True, "False": False}.get(capable.get("LowPriorityCapable", ""))
-        for place in item.get("locationInfo") or ({"location": one} for one in item.get("locations") or ()):
-            region = str(place.get("location") or "").lower()
-            for zone in place.get("zones") or (None,):
-                named = f"{region}-{zone}" if zone else None
-                yield _row("azure", "azure-skus", "machines", name, region, zone=named, on_demand=True, spot=spot)
 
 
 # --- AWS: the offerings of a region's zones, and where spot is sold.
@@ -179,35 +173,25 @@ ADVISOR = "https://spot-bid-advisor.s3.amazonaws.com/spot-advisor-data.json"
 
 def _fetch_aws_offerings(desk: Desk) -> None:
     """Ask every region for the instances that its zones offer."""
-    regions = desk.asked.get("regions") or aws_spot.REGIONS
-    desk.each({region: partial(_offerings, desk, region) for region in regions})
+    action = {"Action": "DescribeInstanceTypeOfferings", "LocationType": "availability-zone-id"}
 
+    def read(region: str) -> None:
+        rows = []
+        for page in aws_spot.pages(desk, region, action):
+            for item in page:
+                name = item.get("instanceType", "")
+                if re.fullmatch(INSTANCES, name):
+                    zone = item.get("location")
+                    rows.append(_row("aws", "aws-offerings", "machines", name, region, zone=zone, on_demand=True))
+        desk.add(rows, "sales")
 
-def _offerings(desk: Desk, region: str) -> None:
-    asked = {"Action": "DescribeInstanceTypeOfferings", "LocationType": "availability-zone-id"}
-    desk.add(
-        (
-            _row(
-                "aws",
-                "aws-offerings",
-                "machines",
-                item["instanceType"],
-                region,
-                zone=item.get("location"),
-                on_demand=True,
-            )
-            for page in aws_spot.pages(desk, region, asked)
-            for item in page
-            if re.fullmatch(INSTANCES, item.get("instanceType", ""))
-        ),
-        "sales",
-    )
+    desk.each({region: partial(read, region) for region in desk.options.get("regions") or aws_spot.REGIONS})
 
 
 def _fetch_aws_advisor(desk: Desk) -> None:
     """Read the Spot Instance Advisor: the instances of which spot is sold, by region."""
     answer = desk.client.json(ADVISOR, most_bytes=_MOST_BYTES)
-    places = held(answer, "spot_advisor", kind=dict, what="the advisor names no regions")
+    places = content_of(answer, "spot_advisor", kind=dict, fault="the advisor names no regions")
     rows = [
         _row("aws", "aws-spot-advisor", "machines", name, region, spot=True)
         for region, systems in places.items()
@@ -259,7 +243,7 @@ def _zones_of_csv(desk: Desk, url: str, provider: str, name: str, evidence: str)
     zone = "AvailabilityZone" if "AvailabilityZone" in columns else "NULL"
     tpu = "CASE WHEN starts_with(AcceleratorName, 'tpu-') THEN AcceleratorName END"
     machine = f"coalesce(InstanceType, {tpu})" if provider == "gcp" else "InstanceType"
-    pattern = f"{_WANTED[provider]}|tpu-.+" if provider == "gcp" else _WANTED[provider]
+    pattern = f"{_PATTERNS[provider]}|tpu-.+" if provider == "gcp" else _PATTERNS[provider]
     desk.select(
         f"""SELECT '{provider}' AS provider, '{name}' AS list, '{evidence}' AS evidence, {machine} AS machine,
         Region AS region, nullif(trim({zone}), '') AS zone, CASE WHEN Price IS NOT NULL THEN true END AS on_demand,
@@ -271,24 +255,25 @@ def _zones_of_csv(desk: Desk, url: str, provider: str, name: str, evidence: str)
 
 def _fetch_monitor(desk: Desk) -> None:
     """Read a watcher's last look at Google's page of GPU zones."""
-    found = []
-    for item in held(desk.client.json(RAW + _MONITOR, most_bytes=_MOST_BYTES), what="the snapshot is no list"):
+    rows = []
+    for item in content_of(desk.client.json(RAW + _MONITOR, most_bytes=_MOST_BYTES), fault="the snapshot is no list"):
         chip = {"RTX6000": "RTX PRO 6000"}.get(item.get("gpu_model"), item.get("gpu_model"))
         region = str(item.get("region") or "global")
         if (item.get("provider"), item.get("metric_type")) == ("gcp", "listed_offering") and region != "global":
             seen_on = str(item.get("fetched_at") or "")[:10]
             name = f"gpu {chip} (page)"
-            found.append(_row("gcp", "gcp-gpu-regions", "chips", name, region, observed_on=seen_on))
-    if not found:
+            rows.append(_row("gcp", "gcp-gpu-regions", "chips", name, region, observed_on=seen_on))
+    if not rows:
         raise UsageError("the snapshot names no region of Google: its format has changed.")
-    desk.add(found, "sales")
+    desk.add(rows, "sales")
 
 
 def _fetch_vantage(desk: Desk) -> None:
     """Read the regions in which AWS has a price, as a page copies them from Vantage."""
     text = desk.client.body(RAW + _VANTAGE, most_bytes=_MOST_BYTES).decode("utf-8", "replace")
-    made = re.search(r"Last updated: (\d{4}-\d\d-\d\d)", text)
-    seen_on = date.fromisoformat(made[1]) if made else None
+    updated = re.search(r"Last updated: (\d{4}-\d\d-\d\d)", text)
+    seen_on = date.fromisoformat(updated[1]) if updated else None
+    # a script that holds JSON: names of instances, below each its regions as keys of maps
     rows, machine = [], ""
     for key, value, opened in re.findall(r'"([^"]+)":\s*(?:"([^"]*)"|(\{))?', text):
         if key == "name":
@@ -303,24 +288,24 @@ def _fetch_vantage(desk: Desk) -> None:
 def _fetch_karpenter(desk: Desk) -> None:
     """Read the regions of the price tables that the autoscalers ship; Google's agree with its zones."""
     kinds = {"aws": "prices", "azure": "prices", "gcp": "machines"}
-    desk.each({cloud: partial(_of_karpenter, desk, cloud, evidence) for cloud, evidence in kinds.items()})
 
+    def read(cloud: str, evidence: str) -> None:
+        rows = [
+            _row(
+                cloud,
+                f"karpenter-{cloud}",
+                evidence,
+                str(row["instance_type"]),
+                str(row["region"]),
+                observed_on=row.get("observed_on"),
+                on_demand=row["option"] == "on_demand" or None,  # a price says nothing of the other option
+                spot=row["option"] == "spot" or None,
+            )
+            for row in karpenter.table_rows(desk, cloud)
+        ]
+        desk.add(rows, "sales")
 
-def _of_karpenter(desk: Desk, provider: str, evidence: str) -> None:
-    rows = [
-        _row(
-            provider,
-            f"karpenter-{provider}",
-            evidence,
-            str(row["instance_type"]),
-            str(row["region"]),
-            observed_on=row.get("observed_on"),
-            on_demand=row["option"] == "on_demand" or None,
-            spot=row["option"] == "spot" or None,
-        )
-        for row in karpenter.table_rows(desk, provider)
-    ]
-    desk.add(rows, "sales")
+    desk.each({cloud: partial(read, cloud, evidence) for cloud, evidence in kinds.items()})
 
 
 def _source(name: str, publisher: str, title: str, locator: str, fetch: Any, **more: Any) -> Source:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gpucost.catalog.loader import quoted
 from gpucost.errors import UsageError
-from gpucost.refresh.source import Desk, Source, columns_of, csv_text, held, require
+from gpucost.refresh.source import Desk, Source, columns_of, content_of, csv_text, require
 from gpucost.units import HOURS_PER_MONTH
 
 ADDRESS = "https://pricing.us-east-1.amazonaws.com"
@@ -53,13 +53,13 @@ _PAYMENT += " WHEN 'All Upfront' THEN 'all_upfront' END"
 _MONTHS = "CASE {0} WHEN '1yr' THEN 12 WHEN '3yr' THEN 36 WHEN '1' THEN 12 WHEN '3' THEN 36 END"
 
 
-def _asked_regions(desk: Desk) -> tuple[str, ...]:
-    return tuple(desk.asked.get("regions") or REGIONS)
+def _regions(desk: Desk) -> tuple[str, ...]:
+    return tuple(desk.options.get("regions") or REGIONS)
 
 
 def _fetch(desk: Desk, ending: str, read: Callable[[Desk, Path], None]) -> None:
     """Fetch and read the file of each region."""
-    for region in _asked_regions(desk):
+    for region in _regions(desk):
         url = ADDRESS + OFFER.format(region=region, ending=ending)
         file = desk.client.file(url, desk.path(f"{region}.{ending}"))
         read(desk, file)
@@ -93,8 +93,9 @@ def _take_terms(desk: Desk) -> None:
         FROM terms WHERE kind = 'Reserved' GROUP BY sku, code, instance_type, region, lease, purchase""")
 
 
-def _whole_json(file: Path) -> str:
-    """Return the SQL that reads the one object of a bulk JSON file, typed as far as it is needed."""
+def read_json(desk: Desk, file: Path) -> None:
+    """Read one bulk JSON file: products by SKU, and their terms with dimensions of price."""
+    # the file is one object, typed as far as it is needed
     price = 'MAP(VARCHAR, STRUCT(unit VARCHAR, "pricePerUnit" STRUCT("USD" VARCHAR)))'
     term = (
         f'MAP(VARCHAR, STRUCT("offerTermCode" VARCHAR, "effectiveDate" VARCHAR, "priceDimensions" {price},'
@@ -114,17 +115,13 @@ def _whole_json(file: Path) -> str:
     kinds = f'STRUCT("OnDemand" MAP(VARCHAR, {term}), "Reserved" MAP(VARCHAR, {term}))'
     columns = f"{{products: 'MAP(VARCHAR, {product})', terms: '{kinds}'}}"
     how = f"format='unstructured', records=true, maximum_object_size={file.stat().st_size + 1_000}"
-    return f"read_json({quoted(str(file))}, {how}, columns={columns})"
-
-
-def read_json(desk: Desk, file: Path) -> None:
-    """Read one bulk JSON file: products by SKU, and their terms with dimensions of price."""
+    reader = f"read_json({quoted(str(file))}, {how}, columns={columns})"
     megabytes = file.stat().st_size // 1_000_000  # the reader holds the one object in memory, more than once
     desk.connection.execute(f"SET memory_limit = '{600 + 8 * megabytes}MB'")
-    desk.run(f"CREATE OR REPLACE TEMP TABLE whole AS SELECT * FROM {_whole_json(file)}")
+    desk.run(f"CREATE OR REPLACE TEMP TABLE whole AS SELECT * FROM {reader}")
     if not desk.connection.execute("SELECT 1 FROM whole WHERE products IS NOT NULL AND terms IS NOT NULL").fetchone():
         raise UsageError("the source holds no products and terms: its format has changed.")
-    each = " UNION ALL ".join(
+    offers = " UNION ALL ".join(
         f"""SELECT '{kind}' AS kind, e.key AS sku, unnest(map_values(e.value)) AS offered
             FROM (SELECT unnest(map_entries(terms."{kind}")) AS e FROM whole)"""
         for kind in ("OnDemand", "Reserved")
@@ -132,7 +129,7 @@ def read_json(desk: Desk, file: Path) -> None:
     desk.connection.execute(f"""CREATE OR REPLACE TEMP TABLE terms AS
         WITH products AS (SELECT e.key AS sku, e.value.attributes AS a
             FROM (SELECT unnest(map_entries(products)) AS e FROM whole)),
-        offers AS ({each}),
+        offers AS ({offers}),
         priced AS (SELECT *, unnest(map_values(offered."priceDimensions")) AS p FROM offers)
         SELECT sku, offered."offerTermCode" AS code, kind, p.unit AS unit,
             try_cast(p."pricePerUnit"."USD" AS DOUBLE) AS usd, offered."termAttributes"."LeaseContractLength" AS lease,
@@ -150,9 +147,9 @@ def read_json(desk: Desk, file: Path) -> None:
 def fetch_plans(desk: Desk) -> None:
     """Fetch the list of regions, then the savings plans of each region asked for."""
     index = desk.client.json(ADDRESS + PLANS, most_bytes=8_000_000)
-    regions = held(index, "regions", what="the source lists no regions")
+    regions = content_of(index, "regions", fault="the source lists no regions")
     urls = {str(item.get("regionCode")): str(item.get("versionUrl", "")) for item in regions if isinstance(item, dict)}
-    for region in _asked_regions(desk):
+    for region in _regions(desk):
         if url := urls.get(region):
             file = desk.client.file(ADDRESS + url.replace(".json", ".csv"), desk.path(f"plans-{region}.csv"))
             _read_plans(desk, file, region)

@@ -9,11 +9,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from gpucost.errors import UsageError
-from gpucost.refresh.source import NOT_READ, Desk, Source, held
+from gpucost.refresh.source import NOT_READ, Desk, Source, content_of
 from gpucost.units import HOURS_PER_MONTH
 
 ADDRESS = "https://prices.azure.com/api/retail/prices"
-ASKED = {
+_QUERY = {
     "api-version": "2023-01-01-preview",
     "$filter": "serviceName eq 'Virtual Machines' and contains(armSkuName, 'Standard_N')",
 }
@@ -32,34 +32,31 @@ def fetch(desk: Desk) -> None:
             if all(isinstance(item.get(name), str) for name in _NEEDED):
                 yield from rows_of(item, desk.today.isoformat())
             else:
-                said = f"{item.get('armSkuName')} {item.get('meterName')} {item.get('armRegionName')}"
-                nameless.append({"provider": "azure", "description": said, "reason": NOT_READ})
+                description = f"{item.get('armSkuName')} {item.get('meterName')} {item.get('armRegionName')}"
+                nameless.append({"provider": "azure", "description": description, "reason": NOT_READ})
 
     desk.add(rows())
     desk.add(nameless, "unknown")
 
 
 def _items(desk: Desk) -> Iterator[Mapping[str, Any]]:
-    url, seen = f"{ADDRESS}?{urlencode(_query(desk.asked.get('machines') or ()))}", set()
+    query = dict(_QUERY)  # every machine with accelerators, or some of them by name
+    machines = desk.options.get("machines") or ()
+    if names := [f"armSkuName eq '{name}'" for name in machines if name.replace("_", "").isalnum()]:
+        query["$filter"] = f"serviceName eq 'Virtual Machines' and ({' or '.join(names)})"
+    url, seen = f"{ADDRESS}?{urlencode(query)}", set()
     for number in range(_MOST_PAGES):
         if url in seen:
             raise UsageError("the pages refer to one another in a circle.")
         seen.add(url)
         page = desk.client.json(url, most_bytes=16_000_000)
-        items = held(page, "Items", what="a page holds no list of items")
+        items = content_of(page, "Items", fault="a page holds no list of items")
         yield from (item for item in items if isinstance(item, dict))
         if not (url := page.get("NextPageLink") or ""):
             return
-        if desk.asked.get("progress"):
-            desk.asked["progress"]("azure", f"page {number + 2}")
+        if desk.options.get("progress"):
+            desk.options["progress"]("azure", f"page {number + 2}")
     raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
-
-
-def _query(machines: Iterable[str]) -> dict[str, str]:
-    """Return what is asked: every machine with accelerators, or some of them by name."""
-    if not (names := [f"armSkuName eq '{name}'" for name in machines if name.replace("_", "").isalnum()]):
-        return ASKED
-    return {**ASKED, "$filter": f"serviceName eq 'Virtual Machines' and ({' or '.join(names)})"}
 
 
 def rows_of(item: Mapping[str, Any], today: str = "") -> Iterable[dict[str, Any]]:
@@ -67,6 +64,7 @@ def rows_of(item: Mapping[str, Any], today: str = "") -> Iterable[dict[str, Any]
     meter = f"{item.get('productName')} {item.get('skuName')} {item.get('meterName')}"
     if "windows" in meter.lower() or "cloud services" in meter.lower() or item.get("type") == "DevTestConsumption":
         return
+    # a meter of several regions stands once in each: the first of them speaks; tiers above the first ask for volume
     if item.get("isPrimaryMeterRegion") is False or item.get("currencyCode") != "USD" or item.get("tierMinimumUnits"):
         return
     if str(item.get("effectiveEndDate") or "9")[:10] < today:
@@ -93,8 +91,8 @@ def rows_of(item: Mapping[str, Any], today: str = "") -> Iterable[dict[str, Any]
     for plan in item.get("savingsPlan") or () if option == "on_demand" else ():
         months = _MONTHS.get(str(plan.get("term")))
         if months:
-            given = {"option": "savings_plan", "term_months": months, "payment": "monthly"}
-            yield {**row, **given, "usd_per_hour": plan.get("retailPrice")}
+            terms = {"option": "savings_plan", "term_months": months, "payment": "monthly"}
+            yield {**row, **terms, "usd_per_hour": plan.get("retailPrice")}
 
 
 SOURCES = (Source("azure", "Microsoft Azure", "Azure retail prices", ADDRESS, fetch, own_list=True),)

@@ -10,7 +10,7 @@ from gpucost.refresh.integrity import UNKNOWN_KIND, SourceOutcome
 from gpucost.store.folder import Folder
 
 _MOST = 400  # rows of a table of changes
-_LEAST_MOVE = 0.0005
+_LEAST_MOVE = 0.0005  # of a price: below it a listing was rounded otherwise
 
 
 def words_of(outcomes: Sequence[SourceOutcome], folder: Folder) -> str:
@@ -44,21 +44,20 @@ def words_of(outcomes: Sequence[SourceOutcome], folder: Folder) -> str:
         if lines[-1]:
             lines.append("")
         rows = [row for part in item.parts if part.kind == "offers" for row in moved(folder, item.source)]
-        lines += _table(rows)
+        if rows:
+            lines += [
+                "| seller | machine | region | option | before | now | move |",
+                "|---|---|---|---|--:|--:|--:|",
+            ]
+        for row in rows[:_MOST]:
+            machine = f"{row['instance_type']} ({row['gpus']} x {row['gpu']})"
+            prices = f"{_usd(row['was'])} | {_usd(row['now'])} | {row['move']}"
+            lines.append(f"| {row['provider']} | {machine} | {row['region'] or 'any'} | {row['option']} | {prices} |")
+        if len(rows) > _MOST:
+            lines += ["", f"{len(rows) - _MOST:,} further changes are not shown."]
+        if rows:
+            lines.append("")
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    if not rows:
-        return []
-    head = ["| seller | machine | region | option | before | now | move |", "|---|---|---|---|--:|--:|--:|"]
-    cells = [
-        f"| {row['provider']} | {row['instance_type']} ({row['gpus']} x {row['gpu']}) | {row['region'] or 'any'} |"
-        f" {row['option']} | {_usd(row['was'])} | {_usd(row['now'])} | {row['move']} |"
-        for row in rows[:_MOST]
-    ]
-    more = ["", f"{len(rows) - _MOST:,} further changes are not shown."] if len(rows) > _MOST else []
-    return [*head, *cells, *more, ""]
 
 
 def _usd(value: float | None) -> str:
@@ -67,7 +66,13 @@ def _usd(value: float | None) -> str:
 
 def moved(folder: Folder, source: str) -> list[dict[str, Any]]:
     """Return what moved, came and went between the last two refreshes of a source, the largest moves first."""
-    files = _files(folder, "offers", source)
+    files: list[Path] = []  # of its last two refreshes, the newest first
+    for snapshot in reversed(folder.snapshots):
+        for part in snapshot.parts:
+            if (part.kind, part.source) == ("offers", source) and (file := folder.part_file(part)) is not None:
+                files.append(file)
+        if len(files) > 1:
+            break
     if not files:
         return []
     now = f"SELECT * FROM read_parquet({file_name(files[0])}) WHERE NOT gone"
@@ -79,19 +84,18 @@ def moved(folder: Folder, source: str) -> list[dict[str, Any]]:
         WHERE n.usd_per_hour IS NULL OR e.usd_per_hour IS NULL
             OR abs(n.usd_per_hour / e.usd_per_hour - 1) >= {_LEAST_MOVE}
         ORDER BY abs(ln(n.usd_per_hour / e.usd_per_hour)) DESC NULLS LAST, 1, 2, 3, 4, 5, 6"""
-    found = records_of(sql)
-    for row in found:
-        row["move"] = "gone" if row["now"] is None else "new" if row["was"] is None else _move(row["was"], row["now"])
-    return found
-
-
-def _move(was: float, now: float) -> str:
-    return f"{now / was - 1:+.1%}"
+    rows = records_of(sql)
+    for row in rows:
+        if row["now"] is None or row["was"] is None:
+            row["move"] = "gone" if row["now"] is None else "new"
+        else:
+            row["move"] = f"{row['now'] / row['was'] - 1:+.1%}"
+    return rows
 
 
 def unknown_rows(folder: Folder) -> list[dict[str, Any]]:
     """Return what each source named in its last refresh and nobody could read: in how many regions, since when."""
-    found = []
+    rows = []
     for _, part, file in folder.newest():
         if part.kind == UNKNOWN_KIND:
             sql = f"""SELECT provider, description, count(DISTINCT region) AS regions,
@@ -99,20 +103,8 @@ def unknown_rows(folder: Folder) -> list[dict[str, Any]]:
                 CAST(min(first_seen_on) AS VARCHAR) AS first_seen_on,
                 CAST(max(observed_on) AS VARCHAR) AS observed_on FROM read_parquet({file_name(file)})
                 GROUP BY provider, description ORDER BY first_seen_on DESC, provider, description"""
-            found += [{"source": part.source, **row} for row in records_of(sql)]
-    return found
-
-
-def _files(folder: Folder, kind: str, source: str) -> list[Path]:
-    """Return the files of a source's last two refreshes, the newest first."""
-    found: list[Path] = []
-    for snapshot in reversed(folder.snapshots):
-        for part in snapshot.parts:
-            if (part.kind, part.source) == (kind, source) and (file := folder.part_file(part)) is not None:
-                found.append(file)
-        if len(found) > 1:
-            break
-    return found[:2]
+            rows += [{"source": part.source, **row} for row in records_of(sql)]
+    return rows
 
 
 def records_of(sql: str) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from gpucost.limits import Deadline
 from gpucost.refresh.complete import complete
 from gpucost.refresh.known import Known, known_of
 from gpucost.refresh.registry import SOURCES
-from gpucost.refresh.source import Desk, Source
+from gpucost.refresh.source import Desk
 from gpucost.store.client import Client
 
 if TYPE_CHECKING:
@@ -65,19 +65,15 @@ def checked(catalog: "Catalog", offers: Iterable[Mapping[str, Any]], mirror: str
     results = []
     for seller, offers_of_seller in by_seller.items():
         prices, failure = _prices(known, seller, offers_of_seller, mirror, deadline)
-        results += [
-            CheckedPrice(offer, _quote(offer), prices.get(str(offer["offer_id"])), failure)
-            for offer in offers_of_seller
-        ]
+        for offer in offers_of_seller:
+            if offer.get("usd_per_hour") is not None:
+                quoted_usd_per_hour = float(offer["usd_per_hour"])
+            else:  # a row of an answer, whose gpus are those of all its machines
+                gpus = float(offer["gpus"]) / float(offer.get("instances") or 1)
+                quoted_usd_per_hour = float(offer["usd_per_gpu_hour"]) * gpus
+            price = prices.get(str(offer["offer_id"]))
+            results.append(CheckedPrice(offer, quoted_usd_per_hour, price, failure))
     return results
-
-
-def _quote(offer: Mapping[str, Any]) -> float:
-    """Return the price of a machine by the hour that an offer was counted with."""
-    if offer.get("usd_per_hour") is not None:
-        return float(offer["usd_per_hour"])
-    per_gpu = offer["usd_per_gpu_hour"]
-    return float(per_gpu) * float(offer["gpus"]) / float(offer.get("instances") or 1)
 
 
 def _prices(
@@ -96,19 +92,18 @@ def _prices(
     try:
         with tempfile.TemporaryDirectory() as folder, Client(mirror=mirror, deadline=deadline) as client:
             machines = sorted({str(offer["instance_type"]) for offer in offers})
-            return _listed(known(), source, offers, Desk(client, Path(folder), today(), {"machines": machines})), ""
+            reference = known()
+            desk = Desk(client, Path(folder), today(), {"machines": machines})
+            try:
+                source.fetch(desk)
+                complete(desk, reference)
+                sql = """SELECT offer_id, min(usd_per_hour) FROM candidate
+                    WHERE fault IS NULL AND offer_id IN (SELECT unnest(?)) GROUP BY offer_id"""
+                ids = [str(offer["offer_id"]) for offer in offers]
+                return dict(desk.connection.execute(sql, [ids]).fetchall()), ""
+            finally:
+                desk.close()
     except GpuCostError as error:
         from gpucost.refresh.run import without_secrets
 
         return {}, without_secrets(str(error))
-
-
-def _listed(known: Known, source: Source, offers: Sequence[Mapping[str, Any]], desk: Desk) -> dict[str, float]:
-    try:
-        source.fetch(desk)
-        complete(desk, known)
-        ids = [str(offer["offer_id"]) for offer in offers]
-        sql = "SELECT offer_id, min(usd_per_hour) FROM candidate WHERE fault IS NULL AND offer_id IN (SELECT unnest(?))"
-        return dict(desk.connection.execute(f"{sql} GROUP BY offer_id", [ids]).fetchall())
-    finally:
-        desk.close()

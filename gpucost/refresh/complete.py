@@ -58,14 +58,50 @@ def complete(desk: Desk, known: Known) -> None:
     load(desk, "chips", dict(zip(_CHIPS, _CHIP_KINDS, strict=True)), chips)
     kinds = {"provider": "VARCHAR", "product": "VARCHAR", "gpu": "VARCHAR", "gpus": "INTEGER", "system_id": "VARCHAR"}
     load(desk, "products", kinds, known.products)
-    for sql in (_candidate(desk.today, desk.copied), *_CHEAPEST, "DROP TABLE listing"):
+    effective = effective_usd_per_hour_sql("recurring_usd_per_hour", "coalesce(upfront_usd, 0)", "term_months")
+    rules = zip(_BESIDE, refused_cells(map(_COLUMNS.__getitem__, _BESIDE)).values(), strict=True)
+    beside = ", ".join(f"CASE WHEN NOT ({rule}) THEN {name} END AS {name}" for name, rule in rules)
+    candidate = f"""
+CREATE OR REPLACE TABLE candidate AS
+WITH trimmed AS (
+    SELECT l.* REPLACE ({_PROVIDER} AS provider, trim(instance_type) AS instance_type,
+        nullif(trim(region), '') AS region, coalesce(term_months, 0) AS term_months,
+        coalesce(option, 'on_demand') AS option)
+    FROM listing AS l
+), resolved AS (
+    SELECT l.* EXCLUDE (gpus, gpu_memory_gib, usd_per_hour) REPLACE (
+            coalesce(l.payment, CASE WHEN l.term_months = 0 THEN 'none' ELSE 'unknown' END) AS payment, {beside}),
+        coalesce(p.gpu, c.gpu) AS gpu, p.gpu IS NULL AND c.gpu_assumed AS gpu_assumed,
+        coalesce(l.gpus, p.gpus) AS gpus, p.gpus AS product_gpus, p.system_id,
+        CASE WHEN l.region IS NULL THEN 'global' ELSE 'region' END AS region_scope, l.usd_per_hour AS stated,
+        CASE WHEN l.term_months > 0 THEN coalesce(l.usd_per_hour, 0) END AS recurring_usd_per_hour
+    FROM trimmed AS l LEFT JOIN chips AS c
+        ON l.listed_as = c.listed_as AND l.gpu_memory_gib IS NOT DISTINCT FROM c.gpu_memory_gib
+        AND l.provider IS NOT DISTINCT FROM c.provider AND {FORM_SQL} IS NOT DISTINCT FROM c.form
+    LEFT JOIN products AS p ON p.provider = l.provider AND p.product = lower(l.instance_type)
+), priced AS (
+    SELECT *, CASE WHEN term_months > 0 THEN {effective} ELSE stated END AS usd_per_hour
+    FROM resolved
+)
+SELECT * EXCLUDE (product_gpus, stated, meter), {offer_id_sql()} AS offer_id, usd_per_hour / gpus AS usd_per_gpu_hour,
+    {_fault(desk.today, desk.copied)} AS fault
+FROM priced"""
+    # of rows that are one offer the cheapest speaks and names the dearest
+    same = """CREATE OR REPLACE TABLE same AS SELECT offer_id, arg_min(rowid, usd_per_hour) AS cheapest_row,
+        count(*) AS rows, min(usd_per_hour) AS cheapest, max(usd_per_hour) AS dearest
+    FROM candidate WHERE fault IS NULL GROUP BY offer_id HAVING count(*) > 1"""
+    note = """UPDATE candidate SET notes = 'the cheapest of ' || s.rows || '; the dearest at ' || s.dearest
+    FROM same AS s WHERE candidate.rowid = s.cheapest_row AND candidate.notes IS NULL AND s.dearest > s.cheapest"""
+    drop = """DELETE FROM candidate USING same AS s
+    WHERE candidate.offer_id = s.offer_id AND candidate.fault IS NULL AND candidate.rowid <> s.cheapest_row"""
+    for sql in (candidate, same, note, drop, "DROP TABLE same", "DROP TABLE listing"):
         desk.connection.execute(sql)
 
 
 def offer_columns(source_id: str, today: date) -> str:
     """Return the SQL of each column of the table `offers` over a candidate's own."""
     offers = {column.name: f"CAST(NULL AS {DUCKDB_TYPES[column.kind]})" for column in TABLES["offers"].columns}
-    offers |= {name: name for name in _OWN}
+    offers |= {name: name for name in _CANDIDATE_COLUMNS}
     offers |= {
         "offer_kind": "'offer'",
         "gpu_assumed": "coalesce(gpu_assumed, false)",
@@ -79,7 +115,7 @@ def offer_columns(source_id: str, today: date) -> str:
     return ",\n    ".join(f"{value} AS {name}" for name, value in offers.items())
 
 
-_OWN = (
+_CANDIDATE_COLUMNS = (
     "offer_id",
     "provider",
     "instance_type",
@@ -103,7 +139,7 @@ _OWN = (
     "notes",
 )
 
-_AS_SAID = (  # whose cells are the source's, or follow from its amounts
+_OF_SOURCE = (  # whose cells are the source's, or follow from its amounts
     "instance_type",
     "listed_as",
     "region",
@@ -116,57 +152,14 @@ _AS_SAID = (  # whose cells are the source's, or follow from its amounts
 )
 
 
-def _candidate(today: date, copied: bool) -> str:
-    effective = effective_usd_per_hour_sql("recurring_usd_per_hour", "coalesce(upfront_usd, 0)", "term_months")
-    rules = zip(_BESIDE, refused_cells(map(_COLUMNS.__getitem__, _BESIDE)).values(), strict=True)
-    beside = ", ".join(f"CASE WHEN NOT ({rule}) THEN {name} END AS {name}" for name, rule in rules)
-    return f"""
-CREATE OR REPLACE TABLE candidate AS
-WITH said AS (
-    SELECT l.* REPLACE ({_PROVIDER} AS provider, trim(instance_type) AS instance_type,
-        nullif(trim(region), '') AS region, coalesce(term_months, 0) AS term_months,
-        coalesce(option, 'on_demand') AS option)
-    FROM listing AS l
-), named AS (
-    SELECT l.* EXCLUDE (gpus, gpu_memory_gib, usd_per_hour) REPLACE (
-            coalesce(l.payment, CASE WHEN l.term_months = 0 THEN 'none' ELSE 'unknown' END) AS payment, {beside}),
-        coalesce(p.gpu, c.gpu) AS gpu, p.gpu IS NULL AND c.gpu_assumed AS gpu_assumed,
-        coalesce(l.gpus, p.gpus) AS gpus, p.gpus AS product_gpus, p.system_id,
-        CASE WHEN l.region IS NULL THEN 'global' ELSE 'region' END AS region_scope, l.usd_per_hour AS stated,
-        CASE WHEN l.term_months > 0 THEN coalesce(l.usd_per_hour, 0) END AS recurring_usd_per_hour
-    FROM said AS l LEFT JOIN chips AS c
-        ON l.listed_as = c.listed_as AND l.gpu_memory_gib IS NOT DISTINCT FROM c.gpu_memory_gib
-        AND l.provider IS NOT DISTINCT FROM c.provider AND {FORM_SQL} IS NOT DISTINCT FROM c.form
-    LEFT JOIN products AS p ON p.provider = l.provider AND p.product = lower(l.instance_type)
-), priced AS (
-    SELECT *, CASE WHEN term_months > 0 THEN {effective} ELSE stated END AS usd_per_hour
-    FROM named
-)
-SELECT * EXCLUDE (product_gpus, stated, meter), {offer_id_sql()} AS offer_id, usd_per_hour / gpus AS usd_per_gpu_hour,
-    {_fault(today, copied)} AS fault
-FROM priced"""
-
-
-# Of rows that are one offer the cheapest speaks and names the dearest.
-_CHEAPEST = (
-    """CREATE OR REPLACE TABLE same AS SELECT offer_id, arg_min(rowid, usd_per_hour) AS kept, count(*) AS rows,
-        min(usd_per_hour) AS cheapest, max(usd_per_hour) AS dearest
-    FROM candidate WHERE fault IS NULL GROUP BY offer_id HAVING count(*) > 1""",
-    """UPDATE candidate SET notes = 'the cheapest of ' || s.rows || '; the dearest at ' || s.dearest FROM same AS s
-    WHERE candidate.rowid = s.kept AND candidate.notes IS NULL AND s.dearest > s.cheapest""",
-    """DELETE FROM candidate USING same AS s
-    WHERE candidate.offer_id = s.offer_id AND candidate.fault IS NULL AND candidate.rowid <> s.kept""",
-    "DROP TABLE same",
-)
-
-
 def _fault(today: date, copied: bool) -> str:
     """Return the SQL of the reason why a row is no price, or NULL."""
     options = ", ".join(map(quoted, OPTIONS))
-    refused = refused_cells(_COLUMNS[name] for name in _AS_SAID)
+    refused = refused_cells(_COLUMNS[name] for name in _OF_SOURCE)
     meters = [
         f"WHEN regexp_matches(lower(meter), {quoted(text)}) THEN {quoted(why)}" for why, text in _OTHER_METERS.items()
     ]
+    # the first that is true names the row: what it is comes before what it costs, and no price before an odd one
     return f"""CASE
         WHEN provider IS NULL OR instance_type IS NULL OR provider = ''
             OR length(instance_type) < {_SHORTEST_PRODUCT} THEN 'no product named'

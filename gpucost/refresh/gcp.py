@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from gpucost.errors import UsageError
-from gpucost.refresh.machines import Machine, machines
-from gpucost.refresh.source import NOT_READ, Desk, Source, held
+from gpucost.refresh.machines import machines
+from gpucost.refresh.source import NOT_READ, Desk, Source, content_of
 from gpucost.units import HOURS_PER_MONTH
 
 ADDRESS = "https://cloudbilling.googleapis.com/v1/services/{service}/skus"
@@ -68,22 +68,20 @@ def fetch(desk: Desk) -> None:
     aside: list[dict[str, Any]] = []
 
     def read(service: str) -> None:
-        for sku in _skus(desk, SERVICES[service]):
-            found = read_sku(sku, is_tpu_service=service != "Compute Engine")
-            if found is not None and found.aside:
-                option = _USAGES[found.usage][0] if found.usage else None
+        for item in _skus(desk, SERVICES[service]):
+            sku = read_sku(item, is_tpu_service=service != "Compute Engine")
+            if sku is not None and sku.aside:
                 row = {
                     "provider": "gcp",
-                    "description": sku.get("description"),
-                    "option": option,
-                    "reason": found.aside,
+                    "description": item.get("description"),
+                    "option": _USAGES[sku.usage][0] if sku.usage else None,
+                    "reason": sku.aside,
+                    "usd_per_hour": sku.usd,
                 }
-                aside.extend(
-                    {**row, "region": region, "usd_per_hour": found.usd} for region in found.regions or (None,)
-                )
-            elif found is not None and found.usd is not None:
-                for region in found.regions:
-                    prices.setdefault((found.part, region, found.usage), set()).add(found.usd)
+                aside.extend({**row, "region": region} for region in sku.regions or (None,))
+            elif sku is not None and sku.usd is not None:
+                for region in sku.regions:
+                    prices.setdefault((sku.part, region, sku.usage), set()).add(sku.usd)
 
     desk.each({service: partial(read, service) for service in SERVICES})
     desk.add(joined(prices))
@@ -96,14 +94,14 @@ def _skus(desk: Desk, service: str) -> Iterator[Mapping[str, Any]]:
         more = f"&pageToken={quote(token)}" if token else ""
         url = f"{ADDRESS.format(service=service)}?pageSize=5000{more}"
         page = desk.client.json(url, headers={"x-goog-api-key": key}, most_bytes=64_000_000)
-        skus = held(page, "skus", what="a page holds no list of SKUs")
+        skus = content_of(page, "skus", fault="a page holds no list of SKUs")
         yield from (sku for sku in skus if isinstance(sku, dict))
         if not (token := str(page.get("nextPageToken") or "")):
             return
     raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
 
 
-def _part_named(description: str) -> str:
+def _part_of(description: str) -> str:
     """Return the part that a SKU's description means, without how and where it runs.
 
     >>> part_named("Nvidia H100 80GB Plus GPU attached to Spot Preemptible VMs running in Iowa")
@@ -116,19 +114,20 @@ def _part_named(description: str) -> str:
     ('tpu v5e', 'tpu v7')
     """
     text = _PLACE.sub("", description.lower())
-    if found := _TPU.search(text):
-        kind = (found[1] or found[2]).removeprefix("v")
+    if tpu := _TPU.search(text):
+        kind = (tpu[1] or tpu[2]).removeprefix("v")
         return f"tpu v{kind.removesuffix('x')}"
+    # without its noise a place may stand at the end again: "… Core running in Iowa for 1 Year"
     text = _PLACE.sub("", _NOISE.sub(" ", text.replace("(1 gpu slice)", "slice")).rstrip())
-    words = text.replace("ssd backed local storage", _SSD).replace("cpu", "core").split()
-    words = ["mega" if word == "plus" else word for word in words]
-    if (
-        words and words[0] == "a3" and words[1:2] in (["mega"], ["ultra"])
-    ):  # A3 Mega and A3 Ultra, however it is spelled
-        words[:2] = ["a3plus" if words[1] == "mega" else "a3ultra"]
-    if "h100" in words:
-        words.sort(key=lambda word: word == "mega")
-    return " ".join(words)
+    tokens = text.replace("ssd backed local storage", _SSD).replace("cpu", "core").split()
+    tokens = ["mega" if token == "plus" else token for token in tokens]
+    if tokens[:2] == ["a3", "mega"]:  # A3 Mega and A3 Ultra, however they are spelled
+        tokens[:2] = ["a3plus"]
+    elif tokens[:2] == ["a3", "ultra"]:
+        tokens[:2] = ["a3ultra"]
+    if "h100" in tokens:
+        tokens.sort(key=lambda token: token == "mega")
+    return " ".join(tokens)
 
 
 def usage_of(description: str, label: str) -> str | None:
@@ -141,34 +140,48 @@ def usage_of(description: str, label: str) -> str | None:
     >>> usage_of("Nvidia L4 GPU running in Mumbai", "OnDemand"), usage_of("Nvidia L4 GPU in Mumbai", "Commit1Yr")
     ('on demand', '1 year')
     """
-    text, labelled, said = description.lower(), _LABELS.get(label), []
+    text, labelled, described = description.lower(), _LABELS.get(label), []
     if "dws defined duration" in text:
-        said.append("flex start")
+        described.append("flex start")
     elif "calendar mode" in text:
-        said.append("calendar")
+        described.append("calendar")
     elif "preemptible" in text or re.search(r"\bspot\b", text):
-        said.append("spot")
-    if found := re.search(r"\bfor ([13]) years?\b", text):
-        said.append("1 year" if found[1] == "1" else "3 years")
-    elif re.search(r"\bcommitment v\d", text):
+        described.append("spot")
+    if term := re.search(r"\bfor ([13]) years?\b", text):
+        described.append("1 year" if term[1] == "1" else "3 years")
+    elif re.search(r"\bcommitment v\d", text):  # without its years, which the label alone may say
         return labelled if labelled in ("1 year", "3 years") else None
-    if len(said) > 1 or (said and labelled not in (None, "on demand", said[0])):
+    # of two usages, or one that a label other than the general OnDemand denies, none is believed
+    if len(described) > 1 or (described and labelled not in (None, "on demand", described[0])):
         return None
-    return said[0] if said else labelled
+    return described[0] if described else labelled
 
 
 def read_sku(sku: Mapping[str, Any], is_tpu_service: bool = False) -> Sku | None:
     """Read one SKU: its part and price, or what keeps it aside; None of what has to do with no accelerator."""
     category, description = sku.get("category") or {}, str(sku.get("description", ""))
     group, text = str(category.get("resourceGroup", "")).upper(), description.lower()
-    part = _part_named(description)
+    part = _part_of(description)
     regions = tuple(str(region) for region in sku.get("serviceRegions") or ())
     is_host = part in _hosts()
     is_chip = group in ("GPU", "TPU") or bool(re.search(r"\b(gpus?|tpu)", text)) or part in _chips()
     if not is_chip and not is_host:
         return None
     usage = usage_of(description, str(category.get("usageType")))
-    usd, fault = _price(sku)
+    usd, fault = None, ""  # USD per unit and hour of the last tier: the first of some is free
+    try:
+        expression = sku["pricingInfo"][-1]["pricingExpression"]
+        money = expression["tieredRates"][-1]["unitPrice"]
+        usd = int(money.get("units", 0)) + int(money.get("nanos", 0)) / 1e9
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        fault = "no price that can be read"
+    else:
+        factor = _UNITS.get(str(expression.get("usageUnit")))
+        if money.get("currencyCode") != "USD":
+            fault = "not in US dollars"
+        elif factor is None:
+            fault = "unit not known"
+        usd = None if fault or factor is None else usd * factor
     if is_host:  # part of a host: what is wrong with it shows where its machine has no price
         plain = usage and not fault and not any(word in text for word in (*_OTHER, "reserved"))
         return Sku(part, usage or "", regions, usd) if plain or (usage == "calendar" and not fault) else None
@@ -186,21 +199,6 @@ def read_sku(sku: Mapping[str, Any], is_tpu_service: bool = False) -> Sku | None
     return Sku(part, usage or "", regions, usd, aside)
 
 
-def _price(sku: Mapping[str, Any]) -> tuple[float | None, str]:
-    """Return the USD per unit and hour of the last tier, or why there is none."""
-    try:
-        expression = sku["pricingInfo"][-1]["pricingExpression"]
-        money = expression["tieredRates"][-1]["unitPrice"]
-        usd = int(money.get("units", 0)) + int(money.get("nanos", 0)) / 1e9
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        return None, "no price that can be read"
-    if money.get("currencyCode") != "USD":
-        return None, "not in US dollars"
-    if (factor := _UNITS.get(str(expression.get("usageUnit")))) is None:
-        return None, "unit not known"
-    return usd * factor, ""
-
-
 @cache
 def _chips() -> frozenset[str]:
     return frozenset(machine.accelerator_sku for machine in machines("gcp"))
@@ -209,44 +207,38 @@ def _chips() -> frozenset[str]:
 @cache
 def _hosts() -> frozenset[str]:
     kinds = {machine.host_sku for machine in machines("gcp") if machine.host_sku}
-    return frozenset({_SSD, *(f"{kind} {what}" for kind in kinds for what in ("core", "ram"))})
+    return frozenset({_SSD, *(f"{kind} {part}" for kind in kinds for part in ("core", "ram"))})
 
 
 def joined(prices: Prices) -> Iterable[dict[str, Any]]:
     """Yield the machines whose every part has a price in a region."""
     places = sorted({(region, usage) for _, region, usage in prices})
     for machine in machines("gcp"):
+        parts = [(machine.accelerator_sku, float(machine.gpus))]
+        if machine.host_sku:
+            parts += [(f"{machine.host_sku} core", machine.vcpus), (f"{machine.host_sku} ram", machine.memory_gib)]
+            parts += [(_SSD, machine.local_ssd_gib)] if machine.local_ssd_gib else []
         for region, usage in places:
-            total = _sum(machine, region, usage, prices)
-            if total is not None:
-                option, months = _USAGES[usage]
-                yield {
-                    "provider": "gcp",
-                    "instance_type": machine.name,
-                    "listed_as": machine.accelerator,
-                    "gpus": machine.gpus,
-                    "region": region,
-                    "option": option,
-                    "term_months": months,
-                    "payment": "monthly" if months else "none",
-                    "usd_per_hour": total[0],
-                    "vcpus": machine.vcpus or None,
-                    "memory_gib": machine.memory_gib or None,
-                    "question": "two prices of one part" if total[1] else None,
-                }
-
-
-def _sum(machine: Machine, region: str, usage: str, prices: Prices) -> tuple[float, bool] | None:
-    """Return the sum of a machine's parts, the dearest where one has several prices, and whether one has."""
-    needed = [(machine.accelerator_sku, float(machine.gpus))]
-    if machine.host_sku:
-        needed += [(f"{machine.host_sku} core", machine.vcpus), (f"{machine.host_sku} ram", machine.memory_gib)]
-        needed += [(_SSD, machine.local_ssd_gib)] if machine.local_ssd_gib else []
-    found = [(prices.get((part, region, usage)), count) for part, count in needed]
-    if not all(price for price, _ in found):
-        return None
-    apart = any(max(price or ()) > _SAME_RATIO * min(price or ()) for price, _ in found)
-    return sum(max(price or ()) * count for price, count in found), apart
+            prices_of_parts = [(prices.get((part, region, usage), set()), count) for part, count in parts]
+            if not all(usd for usd, _ in prices_of_parts):
+                continue
+            # the dearest counts where a part has several prices, and the machine is in doubt
+            apart = any(max(usd) > _SAME_RATIO * min(usd) for usd, _ in prices_of_parts)
+            option, months = _USAGES[usage]
+            yield {
+                "provider": "gcp",
+                "instance_type": machine.name,
+                "listed_as": machine.accelerator,
+                "gpus": machine.gpus,
+                "region": region,
+                "option": option,
+                "term_months": months,
+                "payment": "monthly" if months else "none",
+                "usd_per_hour": sum(max(usd) * count for usd, count in prices_of_parts),
+                "vcpus": machine.vcpus or None,
+                "memory_gib": machine.memory_gib or None,
+                "question": "two prices of one part" if apart else None,
+            }
 
 
 SOURCES = (

@@ -1,9 +1,9 @@
 """The genai-prices table: prices per million tokens by provider and model, some of them dated or tiered."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from gpucost.refresh.source import Desk, Source, held, last_change, providers
+from gpucost.refresh.source import Desk, Source, content_of, last_change, providers
 
 ADDRESS = "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/data.json"
 PROVIDERS = providers("genai-prices")
@@ -12,25 +12,26 @@ _HALF_A_DAY_HOURS = 12
 
 def fetch(desk: Desk) -> None:
     """Fetch the table."""
-    table = held(desk.client.json(ADDRESS, most_bytes=64_000_000), what="the source is not a list of providers")
+    table = content_of(desk.client.json(ADDRESS, most_bytes=64_000_000), fault="the source is not a list of providers")
     today, changed_on = desk.today.isoformat(), last_change(desk, ADDRESS)
-    rows = (row for item in table if isinstance(item, dict) for row in _rows(item, today))
-    desk.add(({**row, "observed_on": changed_on} for row in rows), "tokens")
-
-
-def _rows(provider: Mapping[str, Any], today: str) -> Iterator[dict[str, Any]]:
-    name = PROVIDERS.get(str(provider.get("id")))
-    for model in provider.get("models") or () if name else ():
-        prices = current(model.get("prices"), today)
-        if prices:
-            yield {
-                "provider": name,
-                "listing": f"{provider['id']}/{model.get('id')}",
-                "model": model.get("id"),
-                "input_usd_per_mtok": base(prices.get("input_mtok")),
-                "output_usd_per_mtok": base(prices.get("output_mtok")),
-                "cached_input_usd_per_mtok": base(prices.get("cache_read_mtok")),
-            }
+    rows = []
+    for provider in table:
+        name = PROVIDERS.get(str(provider.get("id"))) if isinstance(provider, dict) else None
+        for model in provider.get("models") or () if name else ():
+            prices = current(model.get("prices"), today)
+            if prices:
+                rows.append(
+                    {
+                        "provider": name,
+                        "listing": f"{provider['id']}/{model.get('id')}",
+                        "model": model.get("id"),
+                        "input_usd_per_mtok": base(prices.get("input_mtok")),
+                        "output_usd_per_mtok": base(prices.get("output_mtok")),
+                        "cached_input_usd_per_mtok": base(prices.get("cache_read_mtok")),
+                        "observed_on": changed_on,
+                    }
+                )
+    desk.add(rows, "tokens")
 
 
 def current(prices: Any, today: str) -> Mapping[str, Any]:
@@ -48,23 +49,23 @@ def current(prices: Any, today: str) -> Mapping[str, Any]:
     """
     if isinstance(prices, dict):
         return prices
-    found: Mapping[str, Any] = {}
+    current_prices: Mapping[str, Any] = {}
     for item in prices if isinstance(prices, list) else ():
         rule = item.get("constraint") or {}
-        if "start_time" in rule:
-            found = item.get("prices") or {} if _hours(rule) > _HALF_A_DAY_HOURS else found
-        elif not rule or str(rule.get("start_date", "9")) <= today:
-            found = item.get("prices") or {}
-    return found
-
-
-def _hours(rule: Mapping[str, Any]) -> float:
-    """Return how many hours of a day a rule holds: of 00:30:00Z to 16:30:00Z sixteen."""
-    try:
-        start, end = (int(text[:2]) + int(text[3:5]) / 60 for text in (str(rule["start_time"]), str(rule["end_time"])))
-    except (KeyError, ValueError):
-        return 0.0
-    return (end - start) % 24
+        if "start_time" in rule:  # of 00:30:00Z to 16:30:00Z sixteen hours
+            try:
+                start, end = (
+                    int(text[:2]) + int(text[3:5]) / 60 for text in (str(rule["start_time"]), str(rule["end_time"]))
+                )
+                hours = (end - start) % 24
+            except (KeyError, ValueError):
+                hours = 0.0
+            holds = hours > _HALF_A_DAY_HOURS
+        else:
+            holds = not rule or str(rule.get("start_date", "9")) <= today
+        if holds:
+            current_prices = item.get("prices") or {}
+    return current_prices
 
 
 def base(value: Any) -> Any:

@@ -33,19 +33,16 @@ _MOST_BYTES = 512e6
 
 def fetch(desk: Desk) -> None:
     """Fetch the newest archive of each provider, else the common one."""
+
+    def read_provider(name: str) -> None:
+        version, seen_on = _version(desk, f"v3/{name}")
+        _read_archive(desk, f"{ADDRESS}/v3/{name}/{version}/catalog.zip", seen_on, f"{name}.zip", only=name)
+
     try:
-        desk.each({name: partial(_read_one, desk, name) for name in NAMES})
-    except UsageError:
+        desk.each({name: partial(read_provider, name) for name in NAMES})
+        return
+    except UsageError:  # v3 has nothing at all
         desk.failures.clear()
-        _read_common(desk)
-
-
-def _read_one(desk: Desk, name: str) -> None:
-    version, seen_on = _version(desk, f"v3/{name}")
-    _read_archive(desk, f"{ADDRESS}/v3/{name}/{version}/catalog.zip", seen_on, f"{name}.zip", only=name)
-
-
-def _read_common(desk: Desk) -> None:
     try:
         version, seen_on = _version(desk, "v2")
     except FetchError as error:
@@ -56,22 +53,23 @@ def _read_common(desk: Desk) -> None:
 def _version(desk: Desk, place: str) -> tuple[str, date]:
     text = desk.client.body(f"{ADDRESS}/{place}/version", most_bytes=200).decode("ascii", "replace").strip()
     try:
-        found = _VERSION.fullmatch(text)
-        if found is None:
+        version = _VERSION.fullmatch(text)
+        if version is None:
             raise ValueError
-        return text, min(date(int(found[1]), int(found[2]), int(found[3])), desk.today)
+        return text, min(date(int(version[1]), int(version[2]), int(version[3])), desk.today)
     except ValueError:
         raise UsageError("it names no version of its catalog: its format has changed.") from None
 
 
 def _read_archive(desk: Desk, url: str, seen_on: date, file_name: str, only: str | None = None) -> None:
     archive = desk.client.file(url, desk.path(file_name))
-    found = 0
+    files_read = 0
     for name, file in unpacked(archive, desk.folder, ".csv", _MOST_BYTES):
+        # a name goes into SQL: letters, digits and dashes
         if name.replace("-", "").isalnum() and only in (None, name):
             read(desk, file, NAMES.get(name, name), seen_on)
-            found += 1
-    if not found:
+            files_read += 1
+    if not files_read:
         raise DataError("holds no CSV file", file=file_name)
 
 
@@ -81,7 +79,7 @@ def read(desk: Desk, file: Path, provider: str, seen_on: date) -> None:
     columns = columns_of(desk, source)
     require(columns, _COLUMNS)
     region = "NULL" if provider in ONE_LIST else "location"
-    if provider == "gcp":
+    if provider == "gcp":  # its locations are zones
         region = "regexp_replace(location, '-[a-z]$', '')"
     tier = "'marketplace'" if provider in MARKETS else "NULL"
     flags = "lower(coalesce(flags, ''))" if "flags" in columns else "''"

@@ -4,7 +4,7 @@ A row that cannot be a price is left out. A row that is doubtful is held back, w
 until `--accept`. A source of which too much is missing or faulty publishes nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
@@ -74,24 +74,7 @@ def judge(
 ) -> CandidateVerdict:
     """Judge the table `candidate` and make the view `part` of what is to be published."""
     today = desk.today
-    _prepare(desk, known, earlier)
-    keep_unknown(desk, _UNKNOWN_ROWS, earlier_unknown)
-    desk.connection.execute(_DOUBTS.replace("$own_word", str(source.is_own_word).lower()))
-    desk.connection.execute("DROP TABLE candidate")
-    if not accept:
-        _refuse_poor(desk, source)
-    held = "doubt IS NULL" if not accept else "true"
-    desk.connection.execute(f"CREATE OR REPLACE VIEW taken AS SELECT * FROM doubted WHERE fault IS NULL AND {held}")
-    for sql in _kept(source, today):
-        desk.connection.execute(sql)
-    desk.connection.execute(f"""CREATE OR REPLACE VIEW waiting AS
-        SELECT {offer_columns(source.id_on(today), today)}, offer_id AS row_id, doubt, was FROM doubted
-        WHERE fault IS NULL AND doubt IS NOT NULL AND NOT {accept} ORDER BY offer_id""")
-    return _verdict(desk, accept)
-
-
-def _prepare(desk: Desk, known: Known, earlier: Path | None) -> None:
-    """Make `known_offers` of what holds today and `earlier` of what the source said last."""
+    # what holds today, and what the source said last
     load(desk, "known_offers", REFERENCE, known.reference)
     load(desk, "known_regions", {"provider": "VARCHAR", "region": "VARCHAR"}, sorted(known.regions))
     rows = f"SELECT *, false AS gone FROM ({empty_reader(TABLES['offers'])})"
@@ -101,6 +84,36 @@ def _prepare(desk: Desk, known: Known, earlier: Path | None) -> None:
         if desk.connection.execute(f"SELECT 1 FROM ({rows}) WHERE {spoilt} LIMIT 1").fetchone():
             rows += f" WHERE NOT ({spoilt})"  # no reader would take a part that keeps them
     desk.connection.execute(f"CREATE OR REPLACE VIEW earlier AS {rows}")
+
+    keep_unknown(desk, _UNKNOWN_ROWS, earlier_unknown)
+    desk.connection.execute(_DOUBTS.replace("$own_word", str(source.is_own_word).lower()))
+    desk.connection.execute("DROP TABLE candidate")
+    if not accept:
+        # a source of which most rows are faulty or doubtful, or that lists far less than before, publishes nothing
+        count = "SELECT count(*), count(*) FILTER (fault IS NOT NULL AND fault NOT IN ('accelerator not known',"
+        count += f" 'windows meter', 'no price', '{OLDER}')), count(*) FILTER ({_LISTED} AND doubt IS NULL),"
+        count += " count(*) FILTER (doubt IS NOT NULL) FROM doubted"
+        row_count, faulty, good, doubtful = desk.connection.execute(count).fetchone() or (0, 0, 0, 0)
+        reasons = "; ".join(f"{number:,} x {reason}" for reason, number in _reasons(desk, "coalesce(fault, doubt)"))
+        if not good and not doubtful:
+            raise CheckFailedError(
+                f"none of its {row_count:,} rows can be taken as a price ({reasons or 'it is empty'})."
+            )
+        if row_count >= _FEW and faulty > _MOST_FAULTY * row_count:
+            raise CheckFailedError(
+                f"{faulty:,} of its {row_count:,} rows are faulty ({reasons}); --accept publishes the rest."
+            )
+        _refuse_short(desk, source)
+    sure = "doubt IS NULL" if not accept else "true"
+    desk.connection.execute(f"CREATE OR REPLACE VIEW accepted AS SELECT * FROM doubted WHERE fault IS NULL AND {sure}")
+    desk.connection.execute(_stayed(source, today))
+    desk.connection.execute(f"""CREATE OR REPLACE VIEW part AS
+        SELECT {offer_columns(source.id_on(today), today)}, false AS gone FROM accepted
+        UNION ALL SELECT * FROM stayed""")
+    desk.connection.execute(f"""CREATE OR REPLACE VIEW waiting AS
+        SELECT {offer_columns(source.id_on(today), today)}, offer_id AS row_id, doubt, was FROM doubted
+        WHERE fault IS NULL AND doubt IS NOT NULL AND NOT {accept} ORDER BY offer_id""")
+    return _verdict(desk, accept)
 
 
 _UNKNOWN_ROWS = """SELECT provider, description, region, option, usd_per_hour, coalesce(reason, 'not said') AS reason
@@ -227,19 +240,6 @@ FROM joined ORDER BY offer_id"""
 _LISTED = f"(fault IS NULL OR fault = '{OLDER}')"  # a price, whoever saw it last
 
 
-def _refuse_poor(desk: Desk, source: Source) -> None:
-    """Refuse a source of which most rows are faulty or doubtful, or that lists far less than before."""
-    count = "SELECT count(*), count(*) FILTER (fault IS NOT NULL AND fault NOT IN ('accelerator not known',"
-    count += f" 'windows meter', 'no price', '{OLDER}')), count(*) FILTER ({_LISTED} AND doubt IS NULL) FROM doubted"
-    rows, faulty, good = desk.connection.execute(count).fetchone() or (0, 0, 0)
-    told = "; ".join(f"{number:,} x {reason}" for reason, number in _reasons(desk, "coalesce(fault, doubt)"))
-    if not good and not _has(desk, "doubt IS NOT NULL"):
-        raise CheckFailedError(f"none of its {rows:,} rows can be taken as a price ({told or 'it is empty'}).")
-    if rows >= _FEW and faulty > _MOST_FAULTY * rows:
-        raise CheckFailedError(f"{faulty:,} of its {rows:,} rows are faulty ({told}); --accept publishes the rest.")
-    _refuse_short(desk, source)
-
-
 def _refuse_short(desk: Desk, source: Source) -> None:
     """Refuse a list that names far less than holds today of what it was asked: of a provider, and of a kind at one.
 
@@ -248,31 +248,27 @@ def _refuse_short(desk: Desk, source: Source) -> None:
     known = "UNION SELECT offer_id, provider, option, region FROM known_offers" if source.own_list else ""
     sql = f"""
         WITH present AS (SELECT offer_id, provider, option, region FROM earlier WHERE NOT gone {known}),
-        asked AS (SELECT DISTINCT provider, option, region FROM doubted),
-        held AS (SELECT provider, option, count(DISTINCT offer_id) AS held FROM present AS p WHERE EXISTS (SELECT 1
-            FROM asked AS a WHERE a.provider = p.provider AND a.option = p.option
+        places AS (SELECT DISTINCT provider, option, region FROM doubted),
+        today AS (SELECT provider, option, count(DISTINCT offer_id) AS offers FROM present AS p WHERE EXISTS (SELECT 1
+            FROM places AS a WHERE a.provider = p.provider AND a.option = p.option
             AND a.region IS NOT DISTINCT FROM p.region) GROUP BY GROUPING SETS ((provider, option), (provider))),
         now AS (SELECT provider, option, count(DISTINCT offer_id) AS listed FROM doubted WHERE {_LISTED}
             GROUP BY GROUPING SETS ((provider, option), (provider)))
-        SELECT held.provider, held.option, coalesce(listed, 0), held FROM held LEFT JOIN now
-            ON now.provider = held.provider AND now.option IS NOT DISTINCT FROM held.option
-        WHERE held >= {_FEW} AND coalesce(listed, 0) < {LEAST_COVERAGE} * held
-        ORDER BY held DESC, held.option LIMIT 1"""
+        SELECT t.provider, t.option, coalesce(listed, 0), offers FROM today AS t LEFT JOIN now
+            ON now.provider = t.provider AND now.option IS NOT DISTINCT FROM t.option
+        WHERE offers >= {_FEW} AND coalesce(listed, 0) < {LEAST_COVERAGE} * offers
+        ORDER BY offers DESC, t.option LIMIT 1"""
     if short := desk.connection.execute(sql).fetchone():
-        provider, option, listed, held = short
+        provider, option, listed, offers_today = short
         kind = f" ({option})" if option else ""
         raise CheckFailedError(
-            f"it lists {listed:,} offers of {provider}{kind}, where {held:,} hold today;"
+            f"it lists {listed:,} offers of {provider}{kind}, where {offers_today:,} hold today;"
             " --accept publishes them anyway."
         )
 
 
-def _has(desk: Desk, what: str) -> bool:
-    return desk.connection.execute(f"SELECT 1 FROM doubted WHERE {what} LIMIT 1").fetchone() is not None
-
-
-def _kept(source: Source, today: date) -> tuple[str, str]:
-    """Return the SQL of the view `part`: what was taken, then what was held or not asked about again, or is gone."""
+def _stayed(source: Source, today: date) -> str:
+    """Return the SQL of the table `stayed`: what was held back or not asked about again, then what is gone."""
     names = [column.name for column in TABLES["offers"].columns]
     old = ", ".join(f"e.{name}" for name in names)
     day = f"coalesce(observed_on, DATE '{today}')"
@@ -280,20 +276,44 @@ def _kept(source: Source, today: date) -> tuple[str, str]:
     ended = {"observed_on": f"greatest({last}, e.observed_on)"}
     ended["recorded_on"] = f"DATE '{today}'"
     gone_columns = ", ".join(f"{ended[name]} AS {name}" if name in ended else f"e.{name}" for name in names)
-    asked = """EXISTS (SELECT 1 FROM doubted AS c WHERE c.provider = e.provider AND c.option = e.option
+    # an offer is gone where its source listed others of its provider, option and region, and nothing that it may be
+    looked_at = """EXISTS (SELECT 1 FROM doubted AS c WHERE c.provider = e.provider AND c.option = e.option
         AND c.region IS NOT DISTINCT FROM e.region)"""
+    looked_at = f"({looked_at} AND NOT {_may_be_unknown(source, 'e')})"
     back = "EXISTS (SELECT 1 FROM doubted AS c WHERE c.offer_id = e.offer_id)"
-    taken = "EXISTS (SELECT 1 FROM taken AS c WHERE c.offer_id = e.offer_id)"
-    asked = f"({asked} AND NOT {_may_be_unknown(source, 'e')})"
-    withdrawn = _withdrawn(names, source, today) if source.own_list else ""
-    stayed = f"""CREATE OR REPLACE TABLE stayed AS SELECT * FROM (
-        SELECT {old}, e.gone FROM earlier AS e WHERE NOT {taken} AND (e.gone OR {back} OR NOT {asked})
+    accepted = "EXISTS (SELECT 1 FROM accepted AS c WHERE c.offer_id = e.offer_id)"
+    withdrawn = ""
+    if source.own_list:
+        # offers that hold today, whoever saw them, and that the provider's own whole list has no more, or elsewhere
+        cells = {**dict.fromkeys(names, "NULL"), **{name: f"k.{name}" for name in REFERENCE}}
+        cells |= {
+            "offer_kind": "'offer'",
+            "gpu_assumed": "false",
+            "billing": "'per_use'",
+            "payment": "'unknown'",
+            "region_scope": "CASE WHEN k.region IS NULL THEN 'any' ELSE 'region' END",
+            "date_precision": "'day'",
+            "observed_on": f"DATE '{today}'",
+            "recorded_on": f"DATE '{today}'",
+            "confidence": "'medium'",
+            "source_id": quoted(source.id_on(today)),
+        }
+        columns = ", ".join(f"{value} AS {name}" for name, value in cells.items())
+        kinds = "c.provider = k.provider AND c.option = k.option AND c.term_months = k.term_months"
+        withdrawn = f"""UNION ALL
+        SELECT {columns}, true AS gone FROM known_offers AS k
+        WHERE NOT EXISTS (SELECT 1 FROM doubted AS c WHERE c.offer_id = k.offer_id)
+            AND NOT EXISTS (SELECT 1 FROM earlier AS e WHERE e.offer_id = k.offer_id)
+            AND NOT {_may_be_unknown(source, "k")}
+            AND (EXISTS (SELECT 1 FROM doubted AS c WHERE {kinds} AND c.region = k.region)
+                OR (k.region IS NULL AND EXISTS (SELECT 1 FROM doubted AS c WHERE {kinds} AND c.gpu = k.gpu
+                    AND c.gpus = k.gpus AND c.tier IS NOT DISTINCT FROM k.tier)))"""
+    return f"""CREATE OR REPLACE TABLE stayed AS SELECT * FROM (
+        SELECT {old}, e.gone FROM earlier AS e WHERE NOT {accepted} AND (e.gone OR {back} OR NOT {looked_at})
         UNION ALL
-        SELECT {gone_columns}, true AS gone FROM earlier AS e WHERE NOT e.gone AND {asked} AND NOT {back}
+        SELECT {gone_columns}, true AS gone FROM earlier AS e WHERE NOT e.gone AND {looked_at} AND NOT {back}
         {withdrawn}
     ) ORDER BY offer_id, gone, observed_on"""
-    new = f"SELECT {offer_columns(source.id_on(today), today)}, false AS gone FROM taken"
-    return stayed, f"CREATE OR REPLACE VIEW part AS {new} UNION ALL SELECT * FROM stayed"
 
 
 def _may_be_unknown(source: Source, offer: str) -> str:
@@ -313,33 +333,6 @@ def _may_be_unknown(source: Source, offer: str) -> str:
             'unit not known', 'how it is paid for is not known')))"""
 
 
-def _withdrawn(names: Sequence[str], source: Source, today: date) -> str:
-    """Return the SQL of offers that hold today and that the provider's own whole list has no more, or elsewhere."""
-    given = {**dict.fromkeys(names, "NULL"), **{name: f"k.{name}" for name in REFERENCE}}
-    given |= {
-        "offer_kind": "'offer'",
-        "gpu_assumed": "false",
-        "billing": "'per_use'",
-        "payment": "'unknown'",
-        "region_scope": "CASE WHEN k.region IS NULL THEN 'any' ELSE 'region' END",
-        "date_precision": "'day'",
-        "observed_on": f"DATE '{today}'",
-        "recorded_on": f"DATE '{today}'",
-        "confidence": "'medium'",
-        "source_id": quoted(source.id_on(today)),
-    }
-    columns = ", ".join(f"{value} AS {name}" for name, value in given.items())
-    kinds = "c.provider = k.provider AND c.option = k.option AND c.term_months = k.term_months"
-    return f"""UNION ALL
-SELECT {columns}, true AS gone FROM known_offers AS k
-WHERE NOT EXISTS (SELECT 1 FROM doubted AS c WHERE c.offer_id = k.offer_id)
-    AND NOT EXISTS (SELECT 1 FROM earlier AS e WHERE e.offer_id = k.offer_id)
-    AND NOT {_may_be_unknown(source, "k")}
-    AND (EXISTS (SELECT 1 FROM doubted AS c WHERE {kinds} AND c.region = k.region)
-        OR (k.region IS NULL AND EXISTS (SELECT 1 FROM doubted AS c WHERE {kinds} AND c.gpu = k.gpu AND c.gpus = k.gpus
-            AND c.tier IS NOT DISTINCT FROM k.tier)))"""
-
-
 def _reasons(desk: Desk, column: str) -> Iterator[tuple[str, int]]:
     sql = f"SELECT {column} AS why, count(*) FROM doubted WHERE why IS NOT NULL GROUP BY why ORDER BY 2 DESC, 1"
     yield from desk.connection.execute(sql).fetchall()
@@ -347,7 +340,7 @@ def _reasons(desk: Desk, column: str) -> Iterator[tuple[str, int]]:
 
 def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
     count = """SELECT count(*) FILTER (was IS NULL), count(*) FILTER (abs(usd_per_hour / was - 1) >= 0.00005),
-        count(*) FILTER (abs(usd_per_hour / was - 1) < 0.00005) FROM taken"""
+        count(*) FILTER (abs(usd_per_hour / was - 1) < 0.00005) FROM accepted"""
     new, changed, same = desk.connection.execute(count).fetchone() or (0, 0, 0)
     was_gone = "EXISTS (SELECT 1 FROM earlier AS e WHERE e.gone AND e.offer_id = p.offer_id)"
     size = f"SELECT count(*) FILTER (NOT gone), count(*) FILTER (gone AND NOT {was_gone}) FROM part AS p"
@@ -360,9 +353,9 @@ def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
         (SELECT 1 FROM doubted AS c WHERE c.provider = p.provider AND c.option = p.option
         AND c.region IS NOT DISTINCT FROM p.region)"""
     kept = (desk.connection.execute(sql).fetchone() or (0,))[0]
-    found = CandidateVerdict(rows, new, changed, same, gone, held, dict(_reasons(desk, "fault")), shown, kept=kept)
-    count_unknown(desk, found)
-    return found
+    verdict = CandidateVerdict(rows, new, changed, same, gone, held, dict(_reasons(desk, "fault")), shown, kept=kept)
+    count_unknown(desk, verdict)
+    return verdict
 
 
 def count_unknown(desk: Desk, verdict: CandidateVerdict) -> None:
@@ -379,11 +372,11 @@ def count_unknown(desk: Desk, verdict: CandidateVerdict) -> None:
 
 def examples(desk: Desk, table: str, name: str, price: str) -> dict[str, list[str]]:
     """Return some rows of each fault and doubt in a table by name, with their earlier price and the one listed."""
-    found: dict[str, list[str]] = {}
+    rows_by_reason: dict[str, list[str]] = {}
     for column in ("fault", "doubt"):
         sql = f"""SELECT {column}, {name} AS name, was, {price} FROM {table} WHERE {column} IS NOT NULL
             QUALIFY row_number() OVER (PARTITION BY {column} ORDER BY name) <= {_EXAMPLES} ORDER BY name"""
-        for why, one, was, now in desk.connection.execute(sql).fetchall():
+        for reason, row, was, now in desk.connection.execute(sql).fetchall():
             change = f" {was:g} to {now:g}" if was is not None and now is not None else ""
-            found.setdefault(why, []).append(f"{one}{change}")
-    return found
+            rows_by_reason.setdefault(reason, []).append(f"{row}{change}")
+    return rows_by_reason

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpucost.errors import UsageError
 from gpucost.refresh.aws import INSTANCES
-from gpucost.refresh.source import Desk, Source, held, last_change
+from gpucost.refresh.source import Desk, Source, content_of, last_change
 
 ADDRESS = "https://raw.githubusercontent.com/"
 _MOST_BYTES = 64_000_000  # of a table
@@ -30,11 +30,11 @@ _GENERATED = re.compile(r"generated at (\d{4}-\d\d-\d\d)T")
 
 def fetch(desk: Desk) -> None:
     """Fetch and read every table."""
-    desk.each({provider: partial(_add_table, desk, provider) for provider in FILES})
 
+    def read(provider: str) -> None:
+        desk.add(table_rows(desk, provider))
 
-def _add_table(desk: Desk, provider: str) -> None:
-    desk.add(table_rows(desk, provider))
+    desk.each({provider: partial(read, provider) for provider in FILES})
 
 
 def table_rows(desk: Desk, provider: str) -> list[dict[str, Any]]:
@@ -42,9 +42,24 @@ def table_rows(desk: Desk, provider: str) -> list[dict[str, Any]]:
     path, instances = FILES[provider]
     address = ADDRESS + path
     if path.endswith(".json"):
-        table = held(desk.client.json(address, most_bytes=_MOST_BYTES), "prices", kind=dict, what="it holds no prices")
-        rows = list(_rows_of_json(table, provider, instances))
-        generated_on = None
+        table = content_of(
+            desk.client.json(address, most_bytes=_MOST_BYTES), "prices", kind=dict, fault="it holds no prices"
+        )
+        rows, generated_on = [], None
+        for region, options in table.items():
+            for option in ("on_demand", "spot"):
+                prices = options.get(option) if isinstance(options, dict) else None
+                rows += [
+                    {
+                        "provider": provider,
+                        "instance_type": name,
+                        "region": region,
+                        "option": option,
+                        "usd_per_hour": price,
+                    }
+                    for name, price in (prices or {}).items()
+                    if re.fullmatch(instances, name)
+                ]
     else:
         text = desk.client.body(address, most_bytes=_MOST_BYTES).decode("utf-8", "replace")
         rows = list(rows_of(text, provider, instances))
@@ -71,23 +86,6 @@ def rows_of(text: str, provider: str, instances: str) -> Iterator[dict[str, Any]
                     "option": "on_demand",
                     "usd_per_hour": price,
                 }
-
-
-def _rows_of_json(table: dict[str, Any], provider: str, instances: str) -> Iterator[dict[str, Any]]:
-    """Yield the prices of a table written as JSON: regions, in each the options, in each a price by instance."""
-    pattern = re.compile(instances)
-    for region, options in table.items():
-        for option in ("on_demand", "spot"):
-            prices = options.get(option) if isinstance(options, dict) else None
-            for name, price in (prices or {}).items():
-                if pattern.fullmatch(name):
-                    yield {
-                        "provider": provider,
-                        "instance_type": name,
-                        "region": region,
-                        "option": option,
-                        "usd_per_hour": price,
-                    }
 
 
 SOURCES = (

@@ -83,17 +83,17 @@ def known_of(catalog: "Catalog") -> Known:
     ]
     memory = {row["id"]: row["memory_marketed_gb"] or row["memory_gib"] for row in catalog.rows("accelerators")}
     regions = frozenset((str(row["provider"]), str(row["region"])) for row in catalog.rows("cloud_regions"))
-    named = catalog.store.execute("SELECT DISTINCT provider, lower(instance_type) FROM offers").fetchall()
-    priced = frozenset((str(provider), str(name).partition(" (")[0]) for provider, name in named)
+    names = catalog.store.execute("SELECT DISTINCT provider, lower(instance_type) FROM offers").fetchall()
+    priced = frozenset((str(provider), str(name).partition(" (")[0]) for provider, name in names)
     return Known(
-        catalog.accelerator_names,
-        memory,
-        list(products.values()),
-        reference,
-        catalog.model_names,
-        regions,
-        priced | products.keys(),
-        catalog.rows("availability"),
+        chips=catalog.accelerator_names,
+        memory_gb=memory,
+        products=list(products.values()),
+        reference=reference,
+        models=catalog.model_names,
+        regions=regions,
+        sold=priced | products.keys(),
+        sales=catalog.rows("availability"),
     )
 
 
@@ -106,35 +106,31 @@ def chip_and_grounds(
     known: Known, name: str, memory_gib: float | None, form: str | None = None, sold: Collection[str] = ()
 ) -> tuple[str | None, bool]:
     """Return the accelerator and whether its variant is assumed from what the seller sells anyway."""
-    found = _spelled(known, name)
-    memory_gib = memory_gib or None
-    if memory_gib:
-        near = [one for one in found if abs(known.memory_gb[one] / memory_gib - 1) < _MEMORY_NEAR]
-        found = near or [one for one in found if abs(known.memory_gb[one] / memory_gib - 1) < _MEMORY_FAR]
-    if len(found) > 1 and form:
-        found = [one for one in found if form in accelerator_tokens(known.chips.rows[one])] or found
-    if len(found) > 1 and len(only := [one for one in found if one in sold]) == 1:
-        return only[0], True
-    return ("|".join(sorted(found)) if 0 < len(found) <= _MOST_CANDIDATES else None), False
-
-
-def _spelled(known: Known, name: str) -> list[str]:
-    """Return what a name may mean as it is written, else without the words of the trade; a slice means none."""
     text = " ".join(name.replace("_", " ").split())
-    if _SLICE.search(text.lower()):
-        return []
-    if found := known.chips.matches(text):
-        return found
-    plain = _COUNT.sub("", text.lower())
-    for said, ours in _TRADE.items():
-        plain = plain.replace(said, ours)
-    plain = " ".join(re.sub(r"[()]", " ", _IDLE.sub(" ", plain)).split())
-    return known.chips.matches(plain) if plain and plain != text.lower() else []
+    if _SLICE.search(text.lower()):  # a part of a chip has no price of a chip
+        return None, False
+    # as the name is written, else without the words of the trade
+    chips = known.chips.matches(text)
+    if not chips:
+        plain = _COUNT.sub("", text.lower())
+        for theirs, ours in _TRADE.items():
+            plain = plain.replace(theirs, ours)
+        plain = " ".join(re.sub(r"[()]", " ", _IDLE.sub(" ", plain)).split())
+        chips = known.chips.matches(plain) if plain and plain != text.lower() else []
+    if memory_gib:  # of the same size before about the same: GB and GiB differ by 7 %
+        near = [chip for chip in chips if abs(known.memory_gb[chip] / memory_gib - 1) < _MEMORY_NEAR]
+        chips = near or [chip for chip in chips if abs(known.memory_gb[chip] / memory_gib - 1) < _MEMORY_FAR]
+    if len(chips) > 1 and form:
+        chips = [chip for chip in chips if form in accelerator_tokens(known.chips.rows[chip])] or chips
+    if len(chips) > 1 and len(only := [chip for chip in chips if chip in sold]) == 1:
+        return only[0], True
+    return ("|".join(sorted(chips)) if 0 < len(chips) <= _MOST_CANDIDATES else None), False
 
 
 def sold_by(known: Known) -> Mapping[str, frozenset[str]]:
     """Return the accelerators of each provider's offers that hold today."""
-    found = defaultdict(set)
+    sold = defaultdict(set)
+    provider, gpu = list(REFERENCE).index("provider"), list(REFERENCE).index("gpu")
     for row in known.reference:
-        found[row[1]].add(row[3])
-    return {provider: frozenset(chips) for provider, chips in found.items()}
+        sold[row[provider]].add(row[gpu])
+    return {seller: frozenset(chips) for seller, chips in sold.items()}

@@ -24,7 +24,7 @@ class Machine(NamedTuple):
 def machines(provider: str) -> tuple[Machine, ...]:
     """Return the machines of a provider."""
     return tuple(
-        Machine(name, chip, int(gpus), float(vcpus or 0), float(memory or 0), float(ssd or 0), *named)
-        for of, name, chip, gpus, vcpus, memory, ssd, *named in beside(__file__, "machines")
-        if of == provider
+        Machine(name, chip, int(gpus), float(vcpus or 0), float(memory or 0), float(ssd or 0), *skus)
+        for seller, name, chip, gpus, vcpus, memory, ssd, *skus in beside(__file__, "machines")
+        if seller == provider
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpucost.refresh.machines import machines
-from gpucost.refresh.source import NOT_READ, Desk, Source, held
+from gpucost.refresh.source import NOT_READ, Desk, Source, content_of
 
 ADDRESS = "https://apexapps.oracle.com/pls/apex/cetools/api/v1/products/"
 _WORD = re.compile(r"[a-z0-9]+")
@@ -17,12 +17,14 @@ _PLAIN = frozenset(
 def fetch(desk: Desk) -> None:
     """Ask for every product in US dollars."""
     answer = desk.client.json(f"{ADDRESS}?currencyCode=USD", most_bytes=64_000_000)
-    items = [item for item in held(answer, "items", what="the answer holds no products") if isinstance(item, dict)]
+    items = [
+        item for item in content_of(answer, "items", fault="the answer holds no products") if isinstance(item, dict)
+    ]
     desk.add(row for item in items for row in rows_of(item))
     desk.add((row for item in items if (row := _unknown_of(item))), "unknown")
 
 
-def _shape_words(item: Mapping[str, Any]) -> frozenset[str] | None:
+def _shape_tokens(item: Mapping[str, Any]) -> frozenset[str] | None:
     """Return the words that tell a product's shapes, or None of a product that is no GPU by the hour.
 
     >>> sorted(shape_words({"displayName": "Compute - Bare Metal GPU Standard - X7", "metricName": "GPU Per Hour"}))
@@ -36,10 +38,10 @@ def _shape_words(item: Mapping[str, Any]) -> frozenset[str] | None:
 
 def rows_of(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the shapes that a product prices by the GPU and hour."""
-    words = _shape_words(item)
+    tokens = _shape_tokens(item)
     price = _pay_as_you_go(item)
-    for shape in machines("oci") if words and price is not None else ():
-        if frozenset(shape.accelerator_sku.split()) == words:
+    for shape in machines("oci") if tokens and price is not None else ():
+        if frozenset(shape.accelerator_sku.split()) == tokens:
             yield {
                 "provider": "oci",
                 "instance_type": shape.name,
@@ -54,16 +56,14 @@ def rows_of(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _unknown_of(item: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a GPU by the hour of which no shape is known."""
-    words = _shape_words(item)
-    if words is None or any(frozenset(shape.accelerator_sku.split()) == words for shape in machines("oci")):
+    tokens = _shape_tokens(item)
+    if tokens is None or any(frozenset(shape.accelerator_sku.split()) == tokens for shape in machines("oci")):
         return None
-    said = f"{item.get('partNumber')} {item.get('displayName')}"
-    price = _pay_as_you_go(item)
     return {
         "provider": "oci",
-        "description": said,
+        "description": f"{item.get('partNumber')} {item.get('displayName')}",
         "option": "on_demand",
-        "usd_per_hour": price,
+        "usd_per_hour": _pay_as_you_go(item),
         "reason": NOT_READ,
     }
 

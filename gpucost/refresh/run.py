@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -64,29 +64,23 @@ def chosen(names: Sequence[str]) -> tuple[list[Source], list[SourceOutcome]]:
                 )
             by_name[source.name] = name, source
         return [source for _, source in by_name.values()], []
-    ready = [item for item in SOURCES.values() if not item.heavy and item.has_key]
-    skipped = [item for item in SOURCES.values() if item not in ready]
-    return ready, [SourceOutcome(item.name, "skipped", _why_skipped(item)) for item in skipped]
+    ready, skipped = [], []
+    for source in SOURCES.values():
+        if not source.heavy and source.has_key:
+            ready.append(source)
+            continue
+        reason = f"hundreds of megabytes: name it, --from {source.name}"
+        if not source.has_key:
+            reason = f"needs {' or '.join(source.keys)} in the environment"
+        skipped.append(SourceOutcome(source.name, "skipped", reason))
+    return ready, skipped
 
 
-def _why_skipped(source: Source) -> str:
-    if not source.has_key:
-        return f"needs {' or '.join(source.keys)} in the environment"
-    return f"hundreds of megabytes: name it, --from {source.name}"
-
-
-_HEEDED = {
+_HEEDED = {  # options that only some sources heed: without one of them they would be ignored without a word
     "mirror": "--mirror stands in for the host of a source that is fetched",
     "regions": "--region is asked of the sources of AWS alone",
     "columns": "--map names the columns of a file",
 }
-
-
-def _refuse_unheeded(sources: Sequence[Source], options: RefreshOptions) -> None:
-    """Refuse an option that none of the sources heeds."""
-    for name, role in _HEEDED.items():
-        if getattr(options, name) and not any(name in source.heeds for source in sources):
-            raise UsageError(f"{role}, and none is asked. Leave it out, or name one with --from.")
 
 
 def refresh(
@@ -96,32 +90,33 @@ def refresh(
     stores = [name for name in names if is_remote(name)]
     importers = [name for name in names if name not in stores]
     sources, skipped = chosen(importers) if importers or not names else ([], [])
-    _refuse_unheeded(sources, options)
+    for name, role in _HEEDED.items():
+        if getattr(options, name) and not any(name in source.heeds for source in sources):
+            raise UsageError(f"{role}, and none is asked. Leave it out, or name one with --from.")
     known = known_of(catalog)
     earlier = {(part.kind, part.source): file for _, part, file in folder.newest()}
     today = clock.today()
     deadline = Deadline(options.seconds or limit("limit_refresh_seconds"))
     asking = Deadline(deadline.left_s * _ASKING_SHARE, within=deadline)
     with folder.workplace() as place:
+
+        def ask(source: Source, number: int) -> list[SourceOutcome]:
+            return [refresh_one(source, known, earlier, place / f"{number}", options, today, asking)]
+
         jobs: list[Callable[[], list[SourceOutcome]]] = [
-            partial(_alone, source, known, earlier, place / f"{i}", options, today, asking)
-            for i, source in enumerate(sources)
+            *(partial(ask, source, number) for number, source in enumerate(sources)),
+            *(partial(_of_store, url, folder, place, asking) for url in stores),
         ]
-        jobs += [partial(_of_store, url, folder, place, asking) for url in stores]
         names_of_jobs = [*(source.name for source in sources), *map(place_of, stores)]
         outcomes: list[SourceOutcome] = []
         for name, done in zip(names_of_jobs, deadline.all_of(jobs, SIDE_BY_SIDE), strict=True):
             outcomes += [SourceOutcome(name, "failed", "the time for this refresh is over.")] if done is None else done
+        # one snapshot of all: what came of a refresh is there as a whole or not at all
         parts = [part for outcome in outcomes for part in outcome.parts]
         for digest in dict.fromkeys(part.sha256 for part in parts):
             folder.adopt(place / digest)
         snapshot = folder.publish(parts, place) if parts else None
     return [*outcomes, *skipped], snapshot
-
-
-def _alone(*arguments: Any) -> list[SourceOutcome]:
-    """Return the outcome of one source as jobs return theirs: a store has several."""
-    return [refresh_one(*arguments)]
 
 
 def refresh_one(
@@ -153,12 +148,12 @@ def refresh_one(
             else:
                 complete(desk, known)
                 verdict = judge(desk, known, source, before, before_unknown, options.accept)
-            parts = [_written(desk, source, source.kind, verdict.rows, verdict.counts, today)]
+            parts = [_write_part(desk, source, source.kind, verdict.rows, verdict.counts, today)]
             if verdict.unknown or before_unknown:
-                parts.append(_written(desk, source, UNKNOWN_KIND, sum(verdict.unknown.values()), {}, today))
+                parts.append(_write_part(desk, source, UNKNOWN_KIND, sum(verdict.unknown.values()), {}, today))
             waits = WAITING + source.kind
             if source.kind != "availability" and (verdict.held or (waits, source.name) in earlier):
-                parts.append(_written(desk, source, waits, sum(verdict.held.values()), {}, today))
+                parts.append(_write_part(desk, source, waits, sum(verdict.held.values()), {}, today))
             progress(source.name, "done")
             failures = tuple(without_secrets(text) for text in desk.failures)
             state = "published" if verdict.rows or not verdict.held else "waiting"
@@ -171,8 +166,6 @@ def refresh_one(
         if is_of_disk(error):
             raise disk_trouble(place, error) from None
         reason = f"cannot be read ({type(error).__name__}): its format may have changed."
-        if os.environ.get("GPUCOST_DEBUG_RELIKELY"):
-            raise
     finally:
         if desk is not None:
             desk.close()
@@ -194,10 +187,10 @@ def _of_store(url: str, folder: Folder, place: Path, asking: Deadline) -> list[S
         raise
     except GpuCostError as error:
         return [SourceOutcome(place_of(url), "failed", without_secrets(str(error)))]
-    own = {(part.kind, part.source): part for _, part, _ in folder.newest()}
+    present_parts = {(part.kind, part.source): part for _, part, _ in folder.newest()}
     outcomes: dict[str, SourceOutcome] = {}
     for _, part, file in store.newest():
-        present = own.get((part.kind, part.source))
+        present = present_parts.get((part.kind, part.source))
         if present is not None and (present.sha256 == part.sha256 or present.observed_on > part.observed_on):
             outcomes.setdefault(
                 part.source, SourceOutcome(part.source, "unchanged", f"{place_of(url)} has nothing newer.")
@@ -215,7 +208,7 @@ def _of_store(url: str, folder: Folder, place: Path, asking: Deadline) -> list[S
     return [*outcomes.values(), *(SourceOutcome(place_of(url), "failed", text) for text in store.faults)]
 
 
-def _written(desk: Desk, source: Source, kind: str, rows: int, changes: Mapping[str, int], today: date) -> Part:
+def _write_part(desk: Desk, source: Source, kind: str, rows: int, changes: Mapping[str, int], today: date) -> Part:
     """Write a table of a source (its rows, those nobody could read or those that wait), named by its hash."""
     file = desk.path(f"{kind}.parquet")
     table = "apart" if kind == UNKNOWN_KIND else "waiting" if kind.startswith(WAITING) else "part"

@@ -1,10 +1,9 @@
 """RunPod's GPU types: secure and community prices of one GPU, and their spot prices, by GraphQL."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-from gpucost.refresh.source import NOT_READ, Desk, Source, held
+from gpucost.refresh.source import NOT_READ, Desk, Source, content_of
 
 ADDRESS = "https://api.runpod.io/graphql"
 KEYS = ("RUNPOD_API_KEY",)
@@ -29,20 +28,38 @@ def fetch(desk: Desk) -> None:
     headers = {"authorization": f"Bearer {desk.key(*KEYS)}", "content-type": "application/json"}
     body = json.dumps({"query": QUERY})
     answer = desk.client.json(ADDRESS, method="POST", headers=headers, content=body, most_bytes=16_000_000)
-    types = held(answer, "data", "gpuTypes", what="the answer holds no GPU types")
-    desk.add(row for item in types if isinstance(item, dict) for row in _rows(item))
-    nameless = [item for item in types if not isinstance(item, dict) or not _is_named(item)]
-    desk.add(
-        ({"provider": "runpod", "description": str(item)[:200], "reason": NOT_READ} for item in nameless), "unknown"
-    )
+    types = content_of(answer, "data", "gpuTypes", fault="the answer holds no GPU types")
+    rows, nameless = [], []
+    for item in types:
+        if not isinstance(item, dict) or not _names_agree(item):
+            nameless.append({"provider": "runpod", "description": str(item)[:200], "reason": NOT_READ})
+            continue
+        for name, (option, tier, months) in _PRICES.items():
+            # a tier that does not have the type keeps a price, or has a price of nothing
+            if item.get(name) and item.get(f"{tier}Cloud") is not False:
+                rows.append(
+                    {
+                        "provider": "runpod",
+                        "instance_type": f"1x {item.get('displayName')}",
+                        "listed_as": item.get("id"),
+                        "gpu_memory_gib": item.get("memoryInGb"),
+                        "gpus": 1,
+                        "option": option,
+                        "tier": tier,
+                        "term_months": months,
+                        "usd_per_hour": item[name],
+                    }
+                )
+    desk.add(rows)
+    desk.add(nameless, "unknown")
 
 
-def _is_named(item: dict[str, Any]) -> bool:
+def _names_agree(item: dict[str, Any]) -> bool:
     """Whether both names of a type are of the same chip: the first part with a digit is in both.
 
-    >>> _is_named({"id": "NVIDIA A100-SXM4-80GB", "displayName": "A100 SXM"})
+    >>> _names_agree({"id": "NVIDIA A100-SXM4-80GB", "displayName": "A100 SXM"})
     True
-    >>> _is_named({"id": "NVIDIA GeForce RTX 4090", "displayName": "HIGH"})
+    >>> _names_agree({"id": "NVIDIA GeForce RTX 4090", "displayName": "HIGH"})
     False
     """
     name, shown = item.get("id"), item.get("displayName")
@@ -50,28 +67,6 @@ def _is_named(item: dict[str, Any]) -> bool:
         return False
     number = next((part for part in shown.split() if any(letter.isdigit() for letter in part)), None)
     return number is not None and number.lower() in name.lower()
-
-
-def _rows(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the prices of one type, of each tier that has it.
-
-    A tier that does not have the type keeps a price, or has a price of nothing.
-    """
-    if not _is_named(item):
-        return
-    for name, (option, tier, months) in _PRICES.items():
-        if item.get(name) and item.get(f"{tier}Cloud") is not False:
-            yield {
-                "provider": "runpod",
-                "instance_type": f"1x {item.get('displayName')}",
-                "listed_as": item.get("id"),
-                "gpu_memory_gib": item.get("memoryInGb"),
-                "gpus": 1,
-                "option": option,
-                "tier": tier,
-                "term_months": months,
-                "usd_per_hour": item[name],
-            }
 
 
 SOURCES = (Source("runpod", "RunPod", "RunPod GPU types", ADDRESS, fetch, keys=KEYS, own_list=True, describes=True),)

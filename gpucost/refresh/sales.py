@@ -59,22 +59,28 @@ def judge_sales(
 ) -> CandidateVerdict:
     """Make the table `part` of what is sold where, with the same kind of verdict as prices get."""
     verdict = CandidateVerdict()
-    listed = _shaped(desk, verdict)
-    before = _before(desk, known, earlier)
+    listed = _rows_of_lists(desk, verdict)
+    # what each list said last: in the store, else in what is shipped
+    refreshed = list(_rows(desk, f"SELECT * FROM read_parquet({file_name(earlier)})")) if earlier is not None else []
+    versions: dict[ListName, dict[str, dict[Place, Row]]] = defaultdict(lambda: defaultdict(dict))
+    for row in (*known.sales, *refreshed):
+        versions[row["provider"], row["list"]][row["source_id"]][row["machine"], row["region"]] = dict(row)
+    before = {
+        name: max(by_source.values(), key=lambda rows: max(row["observed_on"] or date.min for row in rows.values()))
+        for name, by_source in versions.items()
+    }
     _keep_apart(desk, known, listed, earlier_unknown)
     part: list[Row] = []
     for name, rows in listed.items():
-        part += _judged(desk, verdict, name, rows, before.get(name, {}), accept)
+        part += _publishable(desk, verdict, name, rows, before.get(name, {}), accept)
     if not part:
-        said = "; ".join(desk.failures) or "; ".join(f"{count:,} {why}" for why, count in verdict.left_out.items())
-        raise CheckFailedError(f"none of its rows says where a known machine is sold ({said or 'it is empty'}).")
-    if earlier is not None:  # of a list that could not be read this time its last word stays
-        told = {(row["provider"], row["list"]) for row in part}
-        part += [
-            {**row, "source_id": desk.source_id}
-            for row in _rows(desk, f"SELECT * FROM read_parquet({file_name(earlier)})")
-            if (row["provider"], row["list"]) not in told
-        ]
+        reasons = "; ".join(desk.failures) or "; ".join(f"{count:,} {why}" for why, count in verdict.left_out.items())
+        raise CheckFailedError(f"none of its rows says where a known machine is sold ({reasons or 'it is empty'}).")
+    # of a list that could not be read this time its last word stays
+    lists_read = {(row["provider"], row["list"]) for row in part}
+    for row in refreshed:
+        if (row["provider"], row["list"]) not in lists_read:
+            part.append({**row, "source_id": desk.source_id})
     part.sort(key=lambda row: (row["provider"], row["list"], row["machine"], row["region"]))
     load(desk, "part", _COLUMNS, [tuple(row[name] for name in _COLUMNS) for row in part])
     verdict.rows = len(part)
@@ -82,7 +88,7 @@ def judge_sales(
     return verdict
 
 
-def _shaped(desk: Desk, verdict: CandidateVerdict) -> dict[ListName, dict[Place, Row]]:
+def _rows_of_lists(desk: Desk, verdict: CandidateVerdict) -> dict[ListName, dict[Place, Row]]:
     """Return a row per list, machine and region; what cannot be read is counted."""
     zones: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in _rows(desk, f"SELECT {', '.join(SALES)} FROM sales"):
@@ -112,20 +118,8 @@ def _shaped(desk: Desk, verdict: CandidateVerdict) -> dict[ListName, dict[Place,
 
 def _either(marks: Iterable[bool | None]) -> bool | None:
     """Return whether some zone has it; None where the list does not say."""
-    said = set(marks)
-    return True if True in said else False if False in said else None
-
-
-def _before(desk: Desk, known: Known, earlier: Path | None) -> dict[ListName, dict[Place, Row]]:
-    """Return what each list said last: in the store, else in what is shipped."""
-    versions: dict[ListName, dict[str, dict[Place, Row]]] = defaultdict(lambda: defaultdict(dict))
-    refreshed = _rows(desk, f"SELECT * FROM read_parquet({file_name(earlier)})") if earlier is not None else ()
-    for row in (*known.sales, *refreshed):
-        versions[row["provider"], row["list"]][row["source_id"]][row["machine"], row["region"]] = dict(row)
-    return {
-        name: max(found.values(), key=lambda rows: max(row["observed_on"] or date.min for row in rows.values()))
-        for name, found in versions.items()
-    }
+    known_marks = {mark for mark in marks if mark is not None}
+    return any(known_marks) if known_marks else None
 
 
 def _keep_apart(
@@ -137,9 +131,11 @@ def _keep_apart(
     for (provider, _), rows in listed.items():
         names = {name for seller, name in known.sold if seller == provider}
         for machine, region in list(rows):
-            chips = rows[machine, region]["evidence"] == "chips"
-            found = any(name.startswith(machine.lower()) for name in names) if chips else machine.lower() in names
-            if provider in sellers and not found:
+            if rows[machine, region]["evidence"] == "chips":  # of which the list names the series alone
+                is_priced = any(name.startswith(machine.lower()) for name in names)
+            else:
+                is_priced = machine.lower() in names
+            if provider in sellers and not is_priced:
                 apart[provider, machine, None] = "machine without a price"
             elif (provider, region) not in known.regions:
                 apart[provider, machine, region] = "a region that is not known"
@@ -153,7 +149,7 @@ def _keep_apart(
     keep_unknown(desk, "SELECT * FROM unread", earlier_unknown)
 
 
-def _judged(
+def _publishable(
     desk: Desk,
     verdict: CandidateVerdict,
     name: ListName,
@@ -172,7 +168,7 @@ def _judged(
         return ()
     regions, were = _regions(rows), _regions(before)
     today = {"source_id": desk.source_id}
-    taken = {place: {**row, **today} for place, row in rows.items()}
+    published = {place: {**row, **today} for place, row in rows.items()}
     for machine, earlier_regions in were.items():
         now = regions.get(machine, set())
         if machine not in regions or len(earlier_regions) < _FEW_REGIONS or accept:
@@ -184,23 +180,23 @@ def _judged(
             if len(shown) < _EXAMPLES:
                 shown.append(f"{name[0]} {machine} {len(earlier_regions)} to {len(now)}")
             for region in now:
-                del taken[machine, region]
+                del published[machine, region]
             for region in earlier_regions:
-                taken[machine, region] = {**before[machine, region], **today}
-    marks = ("on_demand", "spot", "zones")
-    verdict.new += len(taken.keys() - before.keys())
-    verdict.gone += len(before.keys() - taken.keys())
-    changed = sum(any(taken[key][mark] != before[key].get(mark) for mark in marks) for key in taken.keys() & before)
+                published[machine, region] = {**before[machine, region], **today}
+    marks, both = ("on_demand", "spot", "zones"), published.keys() & before.keys()
+    changed = sum(any(published[key][mark] != before[key].get(mark) for mark in marks) for key in both)
+    verdict.new += len(published.keys() - before.keys())
+    verdict.gone += len(before.keys() - published.keys())
     verdict.changed += changed
-    verdict.same += len(taken.keys() & before.keys()) - changed
-    return list(taken.values())
+    verdict.same += len(both) - changed
+    return list(published.values())
 
 
 def _regions(rows: Iterable[Place]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
+    regions: dict[str, set[str]] = defaultdict(set)
     for machine, region in rows:
-        found[machine].add(region)
-    return found
+        regions[machine].add(region)
+    return regions
 
 
 def _rows(desk: Desk, sql: str) -> Iterator[Row]:

@@ -33,13 +33,13 @@ _NO_GPU = "upper(InstanceType) LIKE 'CPU%'"  # by its name; an accelerator besid
 
 def fetch(desk: Desk) -> None:
     """Fetch the file of each cloud; one that is missing or malformed leaves the others."""
-    desk.each({cloud: partial(_fetch_one, desk, cloud) for cloud in _CLOUDS})
 
+    def read_cloud(cloud: str) -> None:
+        address = ADDRESS.format(cloud=cloud)
+        file = desk.client.file(address, desk.path(f"{cloud}.csv"))
+        read(desk, str(file), _CLOUDS[cloud], last_change(desk, address))
 
-def _fetch_one(desk: Desk, cloud: str) -> None:
-    address = ADDRESS.format(cloud=cloud)
-    file = desk.client.file(address, desk.path(f"{cloud}.csv"))
-    read(desk, str(file), _CLOUDS[cloud], last_change(desk, address))
+    desk.each({cloud: partial(read_cloud, cloud) for cloud in _CLOUDS})
 
 
 def read(desk: Desk, file: str, provider: str, seen_on: date | None) -> None:
@@ -73,9 +73,9 @@ def read(desk: Desk, file: str, provider: str, seen_on: date | None) -> None:
 def _gcp(desk: Desk, rows: str, seen_on: str) -> None:
     """Add up hosts and accelerators; an accelerator alone is no machine."""
     parts = " UNION ALL ".join(
-        f"SELECT '{one.name}' AS machine, '{one.catalog_name}' AS chip, {one.gpus} AS chips,"
-        f" {bool(one.host_sku)} AS has_host, {one.vcpus} AS vcpus, {one.memory_gib} AS memory_gib"
-        for one in machines("gcp")
+        f"SELECT '{machine.name}' AS machine, '{machine.catalog_name}' AS chip, {machine.gpus} AS chips,"
+        f" {bool(machine.host_sku)} AS has_host, {machine.vcpus} AS vcpus, {machine.memory_gib} AS memory_gib"
+        for machine in machines("gcp")
     )
     desk.run(f"CREATE OR REPLACE TEMP TABLE gcp AS SELECT * FROM ({rows})")
     desk.connection.execute(f"CREATE OR REPLACE TEMP TABLE parts AS {parts}")
@@ -89,6 +89,7 @@ def _gcp(desk: Desk, rows: str, seen_on: str) -> None:
                 AND try_cast(a.AcceleratorCount AS DOUBLE) = p.chips AND a.AvailabilityZone = h.AvailabilityZone
             WHERE {chip} > 0 AND ({host} > 0 OR NOT p.has_host)""")
         kind, size = f"regexp_extract(AcceleratorName, '{_TPU}', 1)", f"regexp_extract(AcceleratorName, '{_TPU}', 2)"
+        # the numbers in names of TPUs are chips of v5e and v6e, cores of the others, two to a chip
         chips = f"CASE WHEN {kind} IN ('v5litepod', 'v6e') THEN {size}::INTEGER ELSE {size}::INTEGER // 2 END"
         desk.select(f"""SELECT 'gcp' AS provider, AcceleratorName AS instance_type, {chips} AS gpus, Region AS region,
             CASE WHEN {kind} = 'v5litepod' THEN 'tpu v5e' ELSE 'tpu ' || {kind} END AS listed_as,

@@ -41,11 +41,11 @@ _START_BYTES, _LINE_BYTES, _MOST_COLUMNS = 1_000_000, 200_000, 2_000
 class Desk:
     """Where one importer works: what it may ask, a folder of its own, and the tables that it fills."""
 
-    def __init__(self, client: Client, folder: Path, today: date, asked: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, client: Client, folder: Path, today: date, options: Mapping[str, Any] | None = None) -> None:
         self.client, self.folder, self.today = client, folder, today
         self.source_id = ""  # by which what is fetched is cited
         self.copied = False  # see Source: a row that says no day was not seen today
-        self.asked = dict(asked or {})
+        self.options = dict(options or {})
         folder.mkdir(parents=True, exist_ok=True)
         self.connection: DuckDBPyConnection = engine().connect(":memory:", config={"threads": 2})
         self.connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
@@ -79,7 +79,13 @@ class Desk:
         with file.open("w", newline="", encoding="utf-8", errors="replace") as out:
             writer = csv.writer(out, lineterminator="\n")
             for row in rows:
-                writer.writerow([_plain(row.get(name)) for name in columns])
+                cells = (row.get(name) for name in columns)
+                writer.writerow(
+                    [
+                        " ".join(cell.replace("\0", " ").split())[:400] if isinstance(cell, str) else cell
+                        for cell in cells
+                    ]
+                )
         texts = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in columns)
         typed = ", ".join(f"{cell_sql(name, kind)} AS {name}" for name, kind in columns.items())
         how = "auto_detect=false, header=false, delim=',', quote='\"', escape='\"', nullstr='', max_line_size=1000000"
@@ -128,12 +134,6 @@ def cell_sql(text: str, kind: str) -> str:
 def has_digit(text: str) -> str:
     """Return the SQL that is true of a cell that says a number, in whatever form."""
     return f"regexp_matches(CAST({text} AS VARCHAR), '[0-9]')"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, str):
-        return " ".join(value.replace("\0", " ").split())[:400]
-    return value
 
 
 def last_change(desk: Desk, address: str) -> date | None:
@@ -210,19 +210,19 @@ def columns_of(desk: Desk, source: str) -> set[str]:
 
 def providers(source: str) -> dict[str, str]:
     """Return what a source calls providers, and what they are called here."""
-    return {theirs: ours for of, theirs, ours in beside(__file__, "providers") if of == source}
+    return {theirs: ours for name, theirs, ours in beside(__file__, "providers") if name == source}
 
 
-def held(answer: Any, *keys: str, kind: type = list, what: str) -> Any:
+def content_of(answer: Any, *keys: str, kind: type = list, fault: str) -> Any:
     """Return what an answer holds below some keys; one of another form is refused: its format has changed."""
     for key in keys:
         answer = answer.get(key) if isinstance(answer, dict) else None
     if not isinstance(answer, kind):
-        raise UsageError(f"{what}: its format has changed.")
+        raise UsageError(f"{fault}: its format has changed.")
     return answer
 
 
-def require(found: set[str], wanted: Iterable[str]) -> None:
+def require(columns: set[str], needed: Iterable[str]) -> None:
     """Refuse a source that lacks a column: its format changed."""
-    if missing := sorted(set(wanted) - found):
+    if missing := sorted(set(needed) - columns):
         raise UsageError(f"the source has no column {', '.join(missing)}: its format has changed.")

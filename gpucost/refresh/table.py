@@ -49,9 +49,30 @@ def read(desk: Desk, path: Path) -> None:
 
     A price that says no day is as old as the file.
     """
-    source = _reader(desk, path)
+    ending = path.suffix.lower()
+    if path.stat().st_size > limit("limit_book_file_bytes"):
+        raise DataError(f"is larger than {limit('limit_book_file_bytes') / 1e6:,.0f} MB", file=path.name)
+    if ending == ".csv":
+        source = csv_text(path)
+    elif ending == ".parquet":
+        refuse_long(desk.connection, path, "limit_book_rows")
+        source = f"read_parquet({file_name(path)})"
+    else:  # a workbook: its first sheet that has a header
+        import csv
+
+        from gpucost.catalog.sheets import read_sheets
+
+        sheets = read_sheets(path)
+        if not sheets:
+            raise DataError("has no sheet with a header", file=path.name)
+        copy = desk.path("sheet.csv")
+        with copy.open("w", newline="", encoding="utf-8") as out:
+            writer = csv.writer(out)
+            writer.writerow(sheets[0].header)
+            writer.writerows(cells[: len(sheets[0].header)] for _, cells in sheets[0].rows)
+        source = csv_text(copy)
     theirs = columns_of(desk, source)
-    columns = mapping(theirs, desk.asked.get("columns") or {}, path.name)
+    columns = mapping(theirs, desk.options.get("columns") or {}, path.name)
     cells = {name: cell_sql(value, LISTING[name]) for name, value in columns.items()}
     if "upfront_usd" in cells:  # without one of two amounts the other is no price
         for name in ("usd_per_hour", "upfront_usd"):
@@ -64,51 +85,22 @@ def read(desk: Desk, path: Path) -> None:
     desk.select(f"SELECT {selected} FROM {source}")
 
 
-def mapping(theirs: set[str], asked: Mapping[str, str], name: str) -> dict[str, str]:
-    """Return the SQL of each of our columns that a file has: what was asked for, else what is called alike."""
+def mapping(theirs: set[str], stated: Mapping[str, str], name: str) -> dict[str, str]:
+    """Return the SQL of each of our columns that a file has: what the user states, else what is called alike."""
     plain = {column.strip().lower().replace(" ", "_"): column for column in theirs}
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for ours in LISTING:
-        if ours in asked:
-            value = asked[ours]
+        if ours in stated:
+            value = stated[ours]  # a column of the file, or =text for a constant
             if not value.startswith("=") and value not in theirs:
                 raise UsageError(f"{name} has no column {value!r}. It has {', '.join(sorted(theirs)[:30])}.")
-            found[ours] = quoted(value[1:]) if value.startswith("=") else named(value)
-        elif match := next((plain[word] for word in (ours, *ALSO_CALLED[ours]) if word in plain), None):
-            found[ours] = named(match)
-    if unknown := sorted(set(asked) - set(LISTING)):
+            columns[ours] = quoted(value[1:]) if value.startswith("=") else named(value)
+        elif match := next((plain[spelling] for spelling in (ours, *ALSO_CALLED[ours]) if spelling in plain), None):
+            columns[ours] = named(match)
+    if unknown := sorted(set(stated) - set(LISTING)):
         raise UsageError(f"no column is called {unknown[0]!r}. Ours are {', '.join(LISTING)}.")
-    if missing := [one for one in ("provider", "usd_per_hour") if one not in found]:
+    if missing := [column for column in ("provider", "usd_per_hour") if column not in columns]:
         raise UsageError(f"{name}: say what {missing[0]} is, such as --map {missing[0]}=<its column>.")
-    if "instance_type" not in found and "listed_as" in found:
-        found["instance_type"] = f"concat_ws('x ', {found.get('gpus', '1')}, {found['listed_as']})"
-    return found
-
-
-def _reader(desk: Desk, path: Path) -> str:
-    ending = path.suffix.lower()
-    if path.stat().st_size > limit("limit_book_file_bytes"):
-        raise DataError(f"is larger than {limit('limit_book_file_bytes') / 1e6:,.0f} MB", file=path.name)
-    if ending == ".csv":
-        return csv_text(path)
-    if ending == ".parquet":
-        refuse_long(desk.connection, path, "limit_book_rows")
-        return f"read_parquet({file_name(path)})"
-    return _workbook(desk, path)
-
-
-def _workbook(desk: Desk, path: Path) -> str:
-    """Read the first sheet that has a header."""
-    import csv
-
-    from gpucost.catalog.sheets import read_sheets
-
-    sheets = read_sheets(path)
-    if not sheets:
-        raise DataError("has no sheet with a header", file=path.name)
-    copy = desk.path("sheet.csv")
-    with copy.open("w", newline="", encoding="utf-8") as out:
-        writer = csv.writer(out)
-        writer.writerow(sheets[0].header)
-        writer.writerows(cells[: len(sheets[0].header)] for _, cells in sheets[0].rows)
-    return csv_text(copy)
+    if "instance_type" not in columns and "listed_as" in columns:  # as markets call what they sell: 8x H100
+        columns["instance_type"] = f"concat_ws('x ', {columns.get('gpus', '1')}, {columns['listed_as']})"
+    return columns

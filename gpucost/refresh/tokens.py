@@ -1,7 +1,6 @@
 """From prices of hosted models as a source lists them to rows of the table `hosted_tokens`, judged like prices."""
 
 import re
-from datetime import date
 from pathlib import Path
 
 from gpucost.catalog.loader import empty_reader, file_name, quoted
@@ -39,7 +38,9 @@ def judge_tokens(
 ) -> CandidateVerdict:
     """Make the table `part` of the tokens that the source lists, with the same verdict as prices of capacity get."""
     today = desk.today
-    _resolve(desk, known)
+    listings = desk.connection.execute("SELECT DISTINCT listing FROM tokens WHERE listing IS NOT NULL").fetchall()
+    models = [(listing, model_of(known, str(listing))) for (listing,) in listings]
+    load(desk, "models", {"listing": "VARCHAR", "model_id": "VARCHAR"}, models)
     before = empty_reader(TABLES["hosted_tokens"])
     if earlier is not None:
         before = f"SELECT * FROM read_parquet({file_name(earlier)})"
@@ -47,8 +48,8 @@ def judge_tokens(
     desk.connection.execute(f"CREATE OR REPLACE TABLE earlier AS {before}")
     desk.connection.execute(_JUDGED.replace("$copied", str(desk.copied).lower()))
     keep_unknown(desk, _UNKNOWN_ROWS, earlier_unknown)
-    held = "" if accept else "AND doubt IS NULL"
-    given = dict.fromkeys(names, "NULL") | {
+    sure = "" if accept else "AND doubt IS NULL"
+    cells = dict.fromkeys(names, "NULL") | {
         "provider": "provider",
         "listing": "listing",
         "model": "model",
@@ -62,34 +63,25 @@ def judge_tokens(
         "source_id": quoted(source_id),
         "confidence": "'medium'",
     }
-    columns = ", ".join(f"{value} AS {name}" for name, value in given.items())
+    columns = ", ".join(f"{value} AS {name}" for name, value in cells.items())
     desk.connection.execute(f"""CREATE OR REPLACE VIEW waiting AS
         SELECT {columns}, concat_ws('/', provider, listing) AS row_id, doubt, was FROM judged
         WHERE fault IS NULL AND doubt IS NOT NULL AND NOT {accept} ORDER BY provider, listing""")
+    # new rows; what is in doubt as it was before; what the source lists no more, whose price ended the day before
     plain = ", ".join(names)
-    desk.connection.execute(f"""CREATE OR REPLACE TABLE part AS SELECT * FROM (
-        SELECT {columns} FROM judged WHERE fault IS NULL {held}
-        UNION ALL SELECT {plain} FROM earlier AS e WHERE EXISTS (SELECT 1 FROM judged AS j WHERE j.provider = e.provider
-        AND j.listing = e.listing AND (j.fault IS NOT NULL OR ({not accept} AND j.doubt IS NOT NULL)))
-        UNION ALL {_gone(names, today)}) ORDER BY provider, listing""")
-    return _verdict(desk, accept)
-
-
-def _gone(names: list[str], today: date) -> str:
-    """Return the SQL of what the source listed before and lists no more: its price ended the day before."""
     ended = {"observed_on": f"DATE '{today}'", "valid_until": f"DATE '{today}' - 1"}
-    columns = ", ".join(
+    gone_columns = ", ".join(
         f"CASE WHEN valid_until < DATE '{today}' THEN {name} ELSE {ended.get(name, name)} END AS {name}"
         for name in names
     )
-    return f"""SELECT {columns} FROM earlier AS e WHERE NOT EXISTS (
-        SELECT 1 FROM judged AS j WHERE j.provider = e.provider AND j.listing = e.listing)"""
-
-
-def _resolve(desk: Desk, known: Known) -> None:
-    rows = desk.connection.execute("SELECT DISTINCT listing FROM tokens WHERE listing IS NOT NULL").fetchall()
-    found = [(name, model_of(known, str(name))) for (name,) in rows]
-    load(desk, "models", {"listing": "VARCHAR", "model_id": "VARCHAR"}, found)
+    desk.connection.execute(f"""CREATE OR REPLACE TABLE part AS SELECT * FROM (
+        SELECT {columns} FROM judged WHERE fault IS NULL {sure}
+        UNION ALL SELECT {plain} FROM earlier AS e WHERE EXISTS (SELECT 1 FROM judged AS j WHERE j.provider = e.provider
+        AND j.listing = e.listing AND (j.fault IS NOT NULL OR ({not accept} AND j.doubt IS NOT NULL)))
+        UNION ALL SELECT {gone_columns} FROM earlier AS e WHERE NOT EXISTS (
+            SELECT 1 FROM judged AS j WHERE j.provider = e.provider AND j.listing = e.listing)
+        ) ORDER BY provider, listing""")
+    return _verdict(desk, accept)
 
 
 def model_of(known: Known, listing: str) -> str | None:
@@ -102,10 +94,10 @@ def model_of(known: Known, listing: str) -> str | None:
     stem = model_stem(_LLAMA.sub(r"llama\1.\2", text))
     for tail in ("", *_LISTING_TAILS):
         name = model_stem(stem.removesuffix(tail))
-        if not stem.endswith(tail) or not (found := known.models.exact(name)):
+        if not stem.endswith(tail) or not (model_id := known.models.exact(name)):
             continue
-        if squeezed(found).startswith(squeezed(name)):
-            return found
+        if squeezed(model_id).startswith(squeezed(name)):  # an alias may mean a model of another name
+            return model_id
     return None
 
 
@@ -140,16 +132,16 @@ FROM unique_rows AS t LEFT JOIN models AS m USING (listing) LEFT JOIN was AS w U
 
 def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
     reasons = "SELECT {0}, count(*) FROM judged WHERE {0} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC"
-    taken = f"fault IS NULL AND ({accept} OR doubt IS NULL)"
+    accepted = f"fault IS NULL AND ({accept} OR doubt IS NULL)"
     moved = "greatest(abs(output_usd_per_mtok / was - 1), abs(input_usd_per_mtok / was_in - 1))"
     rows, listed, new, same, changed = desk.connection.execute(f"""SELECT count(*), count(*) FILTER (fault IS NULL),
-        count(*) FILTER ({taken} AND was IS NULL), count(*) FILTER ({taken} AND {moved} < 0.00005),
-        count(*) FILTER ({taken} AND {moved} >= 0.00005) FROM judged""").fetchone() or (0, 0, 0, 0, 0)
-    earlier, kept = (
+        count(*) FILTER ({accepted} AND was IS NULL), count(*) FILTER ({accepted} AND {moved} < 0.00005),
+        count(*) FILTER ({accepted} AND {moved} >= 0.00005) FROM judged""").fetchone() or (0, 0, 0, 0, 0)
+    earlier, current = (
         (desk.connection.execute(f"SELECT count(*) FROM {name} WHERE valid_until IS NULL").fetchone() or (0,))[0]
         for name in ("earlier", "part")
     )
-    if not kept:
+    if not current:
         raise CheckFailedError(f"none of its {rows:,} rows has a price of a known model.")
     if earlier >= _FEW and listed < LEAST_COVERAGE * earlier and not accept:
         raise CheckFailedError(
@@ -161,6 +153,6 @@ def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
         SELECT 1 FROM judged AS j WHERE j.provider = e.provider AND j.listing = e.listing)"""
     gone = (desk.connection.execute(ended).fetchone() or (0,))[0]
     shown = examples(desk, "judged", "concat_ws(' ', provider, listing)", "output_usd_per_mtok")
-    found = CandidateVerdict(kept, new, changed, same, gone, held, left_out, shown)
-    count_unknown(desk, found)
-    return found
+    verdict = CandidateVerdict(current, new, changed, same, gone, held, left_out, shown)
+    count_unknown(desk, verdict)
+    return verdict

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from gpucost.refresh.source import NOT_READ, Desk, Source, held
+from gpucost.refresh.source import NOT_READ, Desk, Source, content_of
 
 ADDRESS = "https://console.vast.ai/api/v0/bundles/"
-ASKED = {
+_QUERY = {
     "verified": {"eq": True},
     "rentable": {"eq": True},
     "rented": {"eq": False},
@@ -23,8 +23,8 @@ _LEAST_BID_FRACTION = 0.3  # of the price on demand: hosts ask for half to three
 
 def fetch(desk: Desk) -> None:
     """Ask for every verified machine that is free; of equal ones in a place the cheapest speaks."""
-    answer = desk.client.json(f"{ADDRESS}?q={quote(json.dumps(ASKED))}", most_bytes=128_000_000)
-    offers = held(answer, "offers", what="the answer holds no offers")
+    answer = desk.client.json(f"{ADDRESS}?q={quote(json.dumps(_QUERY))}", most_bytes=128_000_000)
+    offers = content_of(answer, "offers", fault="the answer holds no offers")
     desk.add(row for item in offers if isinstance(item, dict) for row in rows_of(item))
     unread = [item for item in offers if not isinstance(item, dict) or not _is_readable(item)]
     desk.add(({"provider": "vast", "description": str(item)[:200], "reason": NOT_READ} for item in unread), "unknown")

@@ -34,9 +34,9 @@ def waiting_rows(folder: Folder) -> list[dict[str, Any]]:
 
 def take(folder: Folder, row_ids: Sequence[str]) -> Snapshot:
     """Publish the rows of these ids; the others go on waiting."""
-    wanted = set(row_ids)
+    ids = set(row_ids)
     known = {str(row["row_id"]) for row in waiting_rows(folder)}
-    if missing := sorted(wanted - known):
+    if missing := sorted(ids - known):
         raise UnknownNameError(
             "row that waits", missing[0], near(missing[0], known), "`gpucost prices waiting` lists them."
         )
@@ -44,7 +44,7 @@ def take(folder: Folder, row_ids: Sequence[str]) -> Snapshot:
     parts: list[Part] = []
     with folder.workplace() as place:
         for kind, part, file in _waiting(folder):
-            parts += _split(place, kind, part, file, published.get((kind, part.source)), wanted)
+            parts += _split(place, kind, part, file, published.get((kind, part.source)), ids)
         for part in parts:
             folder.adopt(place / part.sha256)
         return folder.publish(parts, place)
@@ -59,22 +59,24 @@ def _waiting(folder: Folder) -> list[tuple[str, Part, Path]]:
 
 
 def _split(
-    place: Path, kind: str, part: Part, waiting: Path, published: Path | None, wanted: Collection[str]
+    place: Path, kind: str, part: Part, waiting: Path, published: Path | None, accepted_ids: Collection[str]
 ) -> list[Part]:
-    """Write a source's prices with the rows that are wanted, and what still waits; nothing where none of it is."""
+    """Write a source's prices with the rows that are accepted, and what still waits; nothing where none of it is."""
     with closing(engine().connect(":memory:")) as connection:
-        connection.execute("CREATE TABLE wanted AS SELECT unnest(CAST(? AS VARCHAR[])) AS row_id", [sorted(wanted)])
-        is_wanted = "row_id IN (SELECT row_id FROM wanted)"
+        connection.execute(
+            "CREATE TABLE accepted AS SELECT unnest(CAST(? AS VARCHAR[])) AS row_id", [sorted(accepted_ids)]
+        )
+        is_accepted = "row_id IN (SELECT row_id FROM accepted)"
         rows = f"FROM read_parquet({file_name(waiting)})"
-        (count,) = connection.execute(f"SELECT count(*) {rows} WHERE {is_wanted}").fetchone() or (0,)
+        (count,) = connection.execute(f"SELECT count(*) {rows} WHERE {is_accepted}").fetchone() or (0,)
         if not count:
             return []
         gone = ", false AS gone" if kind == "offers" else ""
-        both = f"SELECT * EXCLUDE (row_id, doubt, was){gone} {rows} WHERE {is_wanted}"
+        both = f"SELECT * EXCLUDE (row_id, doubt, was){gone} {rows} WHERE {is_accepted}"
         if published is not None:
             both += f" UNION ALL BY NAME SELECT * FROM read_parquet({file_name(published)}) AS p"
-            both += f" WHERE {_ROW_ID[kind]} NOT IN (SELECT row_id FROM wanted)"
-        written = {kind: both, WAITING + kind: f"SELECT * {rows} WHERE NOT {is_wanted}"}
+            both += f" WHERE {_ROW_ID[kind]} NOT IN (SELECT row_id FROM accepted)"
+        written = {kind: both, WAITING + kind: f"SELECT * {rows} WHERE NOT {is_accepted}"}
         parts = []
         for name, sql in written.items():
             file = place / f"{part.source}-{name}.parquet"

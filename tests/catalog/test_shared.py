@@ -20,7 +20,7 @@ ASKED = {"model": "8b", "tokens": "10b"}
 
 @pytest.fixture
 def none_kept(monkeypatch):
-    monkeypatch.setattr(shared, "_kept", type(shared._kept)())
+    monkeypatch.setattr(shared, "_catalogs", type(shared._catalogs)())
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_changed_book_a_refreshed_store_and_another_setting_are_seen(tmp_path,
 def test_few_catalogs_are_kept(none_kept):
     for day in range(1, 10):
         shared_catalog(f"2026-01-0{day}")
-    assert len(shared._kept) == 4
+    assert len(shared._catalogs) == 4
 
 
 @pytest.mark.slow
