@@ -72,9 +72,8 @@ class Completion:
         from gpucost.schemas.validation import check_row
 
         values = dict(draft.values)
-        if (
-            name := values.pop("like", None)
-        ) is not None:  # start from the row that it names, one's own or a shipped one
+        # `like` names a row to start from, one's own or a shipped one
+        if (name := values.pop("like", None)) is not None:
             ids = self._index(draft.table).matches(str(name)) if draft.table in KINDS else []
             base = self._row_of(draft.table, ids[0] if len(ids) == 1 else str(name))
             if base is None:
@@ -82,9 +81,8 @@ class Completion:
             # whatever a source says of the shipped row, it says nothing of this one
             inherited = {name: value for name, value in base.items() if value is not None and name not in _PROVENANCE}
             values = {**inherited, "source_id": OWN_SOURCE, **values}
-        if (
-            draft.table == "llms" and "config" in values
-        ):  # a config.json beside the book gives what the row does not say
+        # a config.json beside the book gives what the row of a model does not say
+        if draft.table == "llms" and "config" in values:
             from gpucost.architectures.config import load
             from gpucost.architectures.reader import read_config
 
@@ -95,11 +93,13 @@ class Completion:
             columns = set(TABLES["llms"].names) - {"notes"}
             of_file = {name: value for name, value in architecture.items() if name in columns and value != ""}
             values = {**of_file, "config": json.dumps(load(path)), **values}
+        # what is still empty is as it is for most: each default is the weakest that its checks allow
         values = {**_DEFAULTS.get(draft.table, {}), **values}
         try:
             complete = _COMPLETE.get(draft.table)
             values = complete(self, values) if complete else values
         except UsageError as error:
+            # a fault in another file, such as config.json, keeps its place
             raise error if isinstance(error, DataError) and error.file else draft.error(str(error)) from None
         row, faults = check_row(TABLES[draft.table], values, draft.place, draft.row)
         if faults:  # what the user wrote comes before what follows from it
@@ -114,6 +114,7 @@ class Completion:
         """Return the book's own rows of a table so far by their keys, of equal ones the first."""
         rows = self._rows.get(table, ())
         counted, by_key = self._by_key.get(table, (0, {}))
+        # rows join while the book is read: those counted already are not walked again
         for row in rows[counted:]:
             by_key.setdefault(str(row[TABLES[table].key[0]]), row)
         self._by_key[table] = len(rows), by_key

@@ -261,7 +261,15 @@ def _judge_where_it_lies(
         rows = _rows_of_file(file, f"SELECT {untrimmed}, file_row_number + 1 AS n FROM {source}", types)
         if completion is not None:
             _resolve(store, layer, rows, completion, file)
-        if completion is not None and (is_short or _is_short(store, layer, file, types)):
+        if completion is not None and not is_short:
+            # does it leave something to follow or to be resolved, though it has every column that is needed?
+            is_short = not {"like", "system", "currency", "per_hour", "per_gpu_hour"}.isdisjoint(types)
+            is_short = is_short or bool(store.fetch(f"SELECT 1 FROM {layer}_names WHERE name <> id"))
+            if not is_short:
+                empty = " OR ".join(f"{name} IS NULL" for name in ("gpus", "usd_per_hour", "usd_per_gpu_hour"))
+                query = f"SELECT bool_or({empty}) AS short FROM read_parquet({file_name(file)})"
+                is_short = bool(_fetch(store, query, file)[0]["short"])
+        if completion is not None and is_short:
             trimmed = f"SELECT {cells}, file_row_number + 1 AS n FROM {source}"
             return _packed(store, layer, file, _rows_of_file(file, trimmed, types), completion)
         meanings = None if completion is None else f"{layer}_names"
@@ -284,19 +292,7 @@ def _judge_where_it_lies(
     finally:
         with suppress(DataError):  # a file may break the database, which then answers nothing more
             store.execute("RESET disabled_optimizers")
-    where_it_lies = _as_it_lies(file, types, usual_kind, gone)
-    if completion is not None:
-        _refuse_twice(store, where_it_lies, rows.place, file)
-    part = _as_layer(where_it_lies, layer, ", gone" * gone)
-    return _few(store, file, Prices(part, where_it_lies, offers, row_count))
-
-
-def _trimmed(name: str, kind: str) -> str:
-    return f"nullif(trim({named(name)}), '') AS {named(name)}" if kind == "VARCHAR" else named(name)
-
-
-def _as_it_lies(file: Path, types: Mapping[str, str], usual_kind: str, gone: bool) -> str:
-    """Return the SQL of the columns of a Parquet file that was judged, and of the numbers of its rows."""
+    # what was judged, and from now on read where it lies: the columns of the table, each of its type
     columns = []
     for column in (*TABLES["offers"].columns, *price_rows.BOOK_COLUMNS):
         cell = named(column.name)
@@ -308,8 +304,15 @@ def _as_it_lies(file: Path, types: Mapping[str, str], usual_kind: str, gone: boo
             columns.append(f"{price_rows.reading(column, cell)} AS {cell}")
     kind = f"coalesce(price_kind, {quoted(usual_kind)}) AS price_kind"
     columns += ["gone"] * gone + ["file_row_number + 1 AS n"]
-    source = f"read_parquet({file_name(file)}, file_row_number = true)"
-    return f"SELECT * REPLACE ({kind}) FROM (SELECT {', '.join(columns)} FROM {source})"
+    where_it_lies = f"SELECT * REPLACE ({kind}) FROM (SELECT {', '.join(columns)} FROM {source})"
+    if completion is not None:
+        _refuse_twice(store, where_it_lies, rows.place, file)
+    part = _as_layer(where_it_lies, layer, ", gone" * gone)
+    return _few(store, file, Prices(part, where_it_lies, offers, row_count))
+
+
+def _trimmed(name: str, kind: str) -> str:
+    return f"nullif(trim({named(name)}), '') AS {named(name)}" if kind == "VARCHAR" else named(name)
 
 
 def _as_layer(rows: str, layer: str, gone: str = "") -> str:
@@ -454,17 +457,6 @@ def _refuse_twice(
                 f"{shown(row['offer'])} {reason} (the other is {both}{more})", file=place, row=last, column=offer
             )
     store.execute("DROP TABLE met")
-
-
-def _is_short(store: Store, layer: str, file: Path, types: Mapping[str, str]) -> bool:
-    """Tell whether a Parquet file with the columns of the table leaves something to follow or to be resolved."""
-    if not {"like", "system", "currency", "per_hour", "per_gpu_hour"}.isdisjoint(types):
-        return True
-    if store.fetch(f"SELECT 1 FROM {layer}_names WHERE name <> id"):
-        return True
-    short = " OR ".join(f"{name} IS NULL" for name in ("gpus", "usd_per_hour", "usd_per_gpu_hour"))
-    query = f"SELECT bool_or({short}) AS short FROM read_parquet({file_name(file)})"
-    return bool(_fetch(store, query, file)[0]["short"])
 
 
 def _few(store: Store, file: Path, prices: Prices) -> Prices:

@@ -18,6 +18,7 @@ OFFER = "/offers/v1.0/aws/AmazonEC2/current/{region}/index.{ending}"
 PLANS = "/savingsPlan/v1.0/aws/AWSComputeSavingsPlan/current/region_index.json"
 REGIONS = ("us-east-1", "us-west-2")  # asked unless others are named: a file holds 200 MB and more
 _LINES_ABOVE = 5  # about the file, before its header
+# instances with accelerators: P and G with GPUs, Trainium, Inferentia, and DL with Gaudi or Qualcomm's AI 100
 INSTANCES = r"(p\d|g\d|trn|inf|dl)[a-z0-9-]*\.[a-z0-9-]+"
 _COLUMNS = (
     "SKU",
@@ -63,7 +64,7 @@ def _fetch(desk: Desk, ending: str, read: Callable[[Desk, Path], None]) -> None:
         url = ADDRESS + OFFER.format(region=region, ending=ending)
         file = desk.client.file(url, desk.path(f"{region}.{ending}"))
         read(desk, file)
-        file.unlink()
+        file.unlink()  # before the next one comes: each takes hundreds of megabytes
 
 
 def read_csv(desk: Desk, file: Path) -> None:
@@ -85,6 +86,7 @@ def read_csv(desk: Desk, file: Path) -> None:
 def _take_terms(desk: Desk) -> None:
     desk.select("""SELECT 'aws' AS provider, instance_type, region, 'on_demand' AS option, usd AS usd_per_hour,
         vcpus, memory_gib, valid_from FROM terms WHERE kind = 'OnDemand' AND unit = 'Hrs'""")
+    # a reservation has a row of hours and one of its fee, joined by product and terms
     desk.select(f"""SELECT 'aws' AS provider, instance_type, region, 'reserved' AS option,
         {_MONTHS.format("lease")} AS term_months, {_PAYMENT.format("purchase")} AS payment,
         coalesce(sum(usd) FILTER (unit = 'Hrs'), 0) AS usd_per_hour,
@@ -152,33 +154,29 @@ def fetch_plans(desk: Desk) -> None:
     for region in _regions(desk):
         if url := urls.get(region):
             file = desk.client.file(ADDRESS + url.replace(".json", ".csv"), desk.path(f"plans-{region}.csv"))
-            _read_plans(desk, file, region)
+            source = csv_text(file, skip=_LINES_ABOVE)
+            require(columns_of(desk, source), _PLAN_COLUMNS)
+            # One file holds two kinds: compute plans, good for any instance, and the cheaper plans for one family of
+            # instances. The rate is what an hour costs in all, whenever it is paid: half of it upfront in part.
+            desk.select(f"""WITH plans AS (
+                    SELECT regexp_extract("DiscountedUsageType", 'BoxUsage:(.+)$', 1) AS instance_type,
+                        CASE "Product Family" WHEN 'ComputeSavingsPlans' THEN 'compute'
+                            WHEN 'EC2InstanceSavingsPlans' THEN 'ec2_instance' ELSE 'plan not known' END AS tier,
+                        {_MONTHS.format('"LeaseContractLength"')} AS term_months,
+                        {_PAYMENT.format('"PurchaseOption"')} AS payment, try_cast("DiscountedRate" AS DOUBLE) AS rate
+                    FROM {source} WHERE "DiscountedOperation" = 'RunInstances' AND "Currency" = 'USD'
+                        AND contains("DiscountedUsageType", 'BoxUsage:')
+                ), shares AS (
+                    SELECT *, CASE payment WHEN 'all_upfront' THEN 1 WHEN 'partial_upfront' THEN 0.5 ELSE 0 END
+                        AS upfront
+                    FROM plans
+                )
+                SELECT 'aws' AS provider, instance_type, {quoted(region)} AS region, 'savings_plan' AS option, tier,
+                    term_months, payment, rate * (1 - upfront) AS usd_per_hour,
+                    rate * upfront * term_months * {HOURS_PER_MONTH} AS upfront_usd
+                FROM shares
+                WHERE regexp_full_match(instance_type, {quoted(INSTANCES)}) AND tier <> 'plan not known'""")
             file.unlink()
-
-
-def _read_plans(desk: Desk, file: Path, region: str) -> None:
-    """Read the savings plans of one region; the rate is what an hour costs in all, whenever it is paid.
-
-    One file holds two kinds: compute plans, good for any instance, and the cheaper plans for one family of instances.
-    """
-    source = csv_text(file, skip=_LINES_ABOVE)
-    require(columns_of(desk, source), _PLAN_COLUMNS)
-    desk.select(f"""WITH plans AS (
-            SELECT regexp_extract("DiscountedUsageType", 'BoxUsage:(.+)$', 1) AS instance_type,
-                CASE "Product Family" WHEN 'ComputeSavingsPlans' THEN 'compute'
-                    WHEN 'EC2InstanceSavingsPlans' THEN 'ec2_instance' ELSE 'plan not known' END AS tier,
-                {_MONTHS.format('"LeaseContractLength"')} AS term_months,
-                {_PAYMENT.format('"PurchaseOption"')} AS payment, try_cast("DiscountedRate" AS DOUBLE) AS rate
-            FROM {source} WHERE "DiscountedOperation" = 'RunInstances' AND "Currency" = 'USD'
-                AND contains("DiscountedUsageType", 'BoxUsage:')
-        ), shares AS (
-            SELECT *, CASE payment WHEN 'all_upfront' THEN 1 WHEN 'partial_upfront' THEN 0.5 ELSE 0 END AS upfront
-            FROM plans
-        )
-        SELECT 'aws' AS provider, instance_type, {quoted(region)} AS region, 'savings_plan' AS option, tier,
-            term_months, payment, rate * (1 - upfront) AS usd_per_hour,
-            rate * upfront * term_months * {HOURS_PER_MONTH} AS upfront_usd
-        FROM shares WHERE regexp_full_match(instance_type, {quoted(INSTANCES)}) AND tier <> 'plan not known'""")
 
 
 fetch_csv = partial(_fetch, ending="csv", read=read_csv)

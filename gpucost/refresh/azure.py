@@ -17,7 +17,7 @@ _QUERY = {
     "api-version": "2023-01-01-preview",
     "$filter": "serviceName eq 'Virtual Machines' and contains(armSkuName, 'Standard_N')",
 }
-_MOST_PAGES = 3_000
+_MOST_PAGES = 3_000  # of a hundred meters each; the machines with accelerators fill some dozens
 # without which a meter is not understood: that of Windows could pass for that of Linux
 _NEEDED = ("armSkuName", "armRegionName", "productName", "skuName", "meterName", "type", "unitOfMeasure")
 _MONTHS = {"1 Year": 12, "3 Years": 36, "5 Years": 60}
@@ -25,38 +25,35 @@ _MONTHS = {"1 Year": 12, "3 Years": 36, "5 Years": 60}
 
 def fetch(desk: Desk) -> None:
     """Follow the pages from the first to the last."""
-    nameless: list[dict[str, Any]] = []
-
-    def rows() -> Iterator[dict[str, Any]]:
-        for item in _items(desk):
-            if all(isinstance(item.get(name), str) for name in _NEEDED):
-                yield from rows_of(item, desk.today.isoformat())
-            else:
-                description = f"{item.get('armSkuName')} {item.get('meterName')} {item.get('armRegionName')}"
-                nameless.append({"provider": "azure", "description": description, "reason": NOT_READ})
-
-    desk.add(rows())
-    desk.add(nameless, "unknown")
-
-
-def _items(desk: Desk) -> Iterator[Mapping[str, Any]]:
     query = dict(_QUERY)  # every machine with accelerators, or some of them by name
     machines = desk.options.get("machines") or ()
     if names := [f"armSkuName eq '{name}'" for name in machines if name.replace("_", "").isalnum()]:
         query["$filter"] = f"serviceName eq 'Virtual Machines' and ({' or '.join(names)})"
-    url, seen = f"{ADDRESS}?{urlencode(query)}", set()
-    for number in range(_MOST_PAGES):
-        if url in seen:
-            raise UsageError("the pages refer to one another in a circle.")
-        seen.add(url)
-        page = desk.client.json(url, most_bytes=16_000_000)
-        items = content_of(page, "Items", fault="a page holds no list of items")
-        yield from (item for item in items if isinstance(item, dict))
-        if not (url := page.get("NextPageLink") or ""):
-            return
-        if desk.options.get("progress"):
-            desk.options["progress"]("azure", f"page {number + 2}")
-    raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
+    nameless: list[dict[str, Any]] = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        url, seen = f"{ADDRESS}?{urlencode(query)}", set()
+        for number in range(_MOST_PAGES):
+            if url in seen:
+                raise UsageError("the pages refer to one another in a circle.")
+            seen.add(url)
+            page = desk.client.json(url, most_bytes=16_000_000)
+            for item in content_of(page, "Items", fault="a page holds no list of items"):
+                if not isinstance(item, dict):
+                    continue
+                if all(isinstance(item.get(name), str) for name in _NEEDED):
+                    yield from rows_of(item, desk.today.isoformat())
+                else:
+                    description = f"{item.get('armSkuName')} {item.get('meterName')} {item.get('armRegionName')}"
+                    nameless.append({"provider": "azure", "description": description, "reason": NOT_READ})
+            if not (url := page.get("NextPageLink") or ""):
+                return
+            if desk.options.get("progress"):
+                desk.options["progress"]("azure", f"page {number + 2}")
+        raise UsageError(f"there are more than {_MOST_PAGES} pages, which is not plausible.")
+
+    desk.add(rows())
+    desk.add(nameless, "unknown")
 
 
 def rows_of(item: Mapping[str, Any], today: str = "") -> Iterable[dict[str, Any]]:
@@ -77,7 +74,7 @@ def rows_of(item: Mapping[str, Any], today: str = "") -> Iterable[dict[str, Any]
         "meter": meter,
     }
     price = item.get("retailPrice")
-    if item.get("type") == "Reservation":
+    if item.get("type") == "Reservation":  # its price is that of the whole term, though its unit says an hour
         months = _MONTHS.get(str(item.get("reservationTerm")))
         if months and isinstance(price, int | float):
             hourly = price / (months * HOURS_PER_MONTH)
@@ -85,7 +82,7 @@ def rows_of(item: Mapping[str, Any], today: str = "") -> Iterable[dict[str, Any]
         return
     if item.get("unitOfMeasure") != "1 Hour":
         return
-    low = "low priority" in meter.lower()
+    low = "low priority" in meter.lower()  # the older spot, of scale sets and Batch alone
     option = "spot" if low or str(item.get("skuName", "")).endswith("Spot") else "on_demand"
     yield {**row, "option": option, "tier": "low_priority" if low else None, "usd_per_hour": price}
     for plan in item.get("savingsPlan") or () if option == "on_demand" else ():
