@@ -69,7 +69,7 @@ def day(value: Any) -> date:
     try:
         if isinstance(value, datetime) or not isinstance(value, (date, str)):
             raise ValueError
-        return value if isinstance(value, date) else date.fromisoformat(value.strip())
+        return value if isinstance(value, date) else date.fromisoformat(value.strip())  # a workbook has days of its own
     except ValueError:
         text = value if isinstance(value, datetime) else shown(value)
         raise UsageError(f"{text} is not a day; write it as YYYY-MM-DD") from None
@@ -114,6 +114,7 @@ def table_named(name: str) -> str | None:
     >>> table_named("Models"), table_named("offers"), table_named("Sheet1")
     ('llms', 'offers', None)
     """
+    # Model, models and MODELS are one; a table's own name, such as llms, is taken too
     name_of_rows = name.strip().lower().replace(" ", "_")
     return _TABLE_OF.get(name_of_rows.removesuffix("s"), name_of_rows if name_of_rows in TABLES else None)
 
@@ -177,6 +178,6 @@ def _toml(file: Path) -> Iterator[Draft]:
             values = {column: cell for column, cell in item.items() if not column.startswith("x_")}
             draft = Draft(table, file, f"{file}[{name}]", number, values)
             for column, cell in draft.values.items():
-                if isinstance(cell, (list, Mapping)):
+                if isinstance(cell, (list, Mapping)):  # CSV and workbooks have no nested cells: TOML gets none either
                     raise draft.error(f"expected one value, found {shown(cell)}", column)
             yield draft

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from hashlib import blake2b
 
 from msgspec.structs import asdict
 
@@ -57,15 +56,6 @@ class Completion:
         self._by_key: dict[str, tuple[int, dict[str, Row]]] = {}
         self.rates = {**shipped.exchange_rates, **rates}
         self.prices = ""  # the SQL of the book's own prices, once they are read
-
-    def digest(self, with_rates: bool) -> str:
-        """Return a hash of what names mean here, and of the exchange rates if those count."""
-        store = self.shipped.store
-        meanings = [store.rows("accelerators"), store.rows("systems"), sorted(self.shipped.aliases.items())]
-        rates = sorted(self.rates.items()) if with_rates else []
-        own_rows = {table: [*rows] for table, rows in sorted(self._rows.items()) if rows}
-        text = repr((*meanings, sorted(self._providers.items()), rates, own_rows))
-        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def row(self, draft: Draft) -> Row:
         """Complete a row and judge it; the first fault is an error that names file, row and column."""

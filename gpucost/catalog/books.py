@@ -100,6 +100,7 @@ def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] 
     if offers := [draft for draft in drafts if draft.table == "offers"]:
         from gpucost.catalog.price_files import prices_of_rows
 
+        # the database numbers the prices from 1, in this order
         book.price_places = [(draft.place, draft.row) for draft in offers]
         book.prices = prices_of_rows(shipped.store, layer, offers, completion)
         completion.prices = book.prices.numbered
@@ -216,6 +217,7 @@ class Refreshed(Struct, frozen=True):
             cells["accessed_on"] = f"DATE '{part.observed_on}'"
             source = ", ".join(f"{value} AS {name}" for name, value in cells.items())
             _insert(store, "price_sources", f"SELECT {source}")
+            # prices of capacity stay where they lie, in a view; these kinds have tables of their own
             if table := _TABLES_OF.get(part.kind):
                 try:
                     refuse_long(store.connection.cursor(), file, "limit_book_rows")

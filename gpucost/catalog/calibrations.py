@@ -42,6 +42,7 @@ def use(catalog: "Catalog", kind: str, rows: Sequence[Mapping[str, Any]]) -> Non
     """Lay a calibration table over the catalog's own, for this catalog alone."""
     scheme, table = _scheme(kind), _TABLES[kind]
     try:
+        # a later row of a parameter overrules an earlier one: what the user left out stays as it is shipped
         calibration = scheme.load([*catalog.rows(table), *rows])
     except ValueError:
         raise UsageError(f"the calibration of {kind} holds a value that is not a number.") from None
@@ -51,4 +52,5 @@ def use(catalog: "Catalog", kind: str, rows: Sequence[Mapping[str, Any]]) -> Non
     if unknown:
         raise UsageError(f"{unknown[0]!r} is not a parameter of {kind}. Is it the calibration of another kind?")
     catalog.derived[table] = calibration
+    # another process that opens this catalog again takes these along
     catalog.derived["laid_over"] = (*catalog.derived.get("laid_over", ()), table)

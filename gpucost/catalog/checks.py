@@ -29,6 +29,7 @@ def reference(rows_of: Callable[[str], Rows], today: date) -> Reference:
         for name in TABLES
         if len(TABLES[name].key) == 1
     }
+    # on a computer whose clock is behind, the newest price is no price of the future
     newest = max((row["recorded_on"] for row in rows_of("offers")), default=today)
     chips, nodes = ({str(row["id"]): row for row in rows_of(name)} for name in ("accelerators", "systems"))
     return Reference(keys, chips, nodes, max(today, newest), Availability(rows_of("availability"), today))

@@ -16,6 +16,7 @@ _COMPARED = ("half_tflops", "memory_gib", "hbm_gb_per_s", "scaleup_gb_per_s", "t
 
 def is_sold(chip: Mapping[str, Any]) -> bool:
     """Tell whether a chip can be bought: of one that is only rented, a price on record is somebody's estimate."""
+    # the table says so in words beside the source of the price
     return not str(chip["street_source"] or "").endswith("rent only")
 
 
@@ -28,6 +29,7 @@ def memory_speeds(catalog: "Catalog", chip: Mapping[str, Any]) -> dict[str, dict
     """
     speeds: dict[str, dict[str, list[float]]] = {}
     if chip["fp32_tflops"]:
+        # TFLOP ÷ 2 are multiply-adds, × 12 bytes are TB, ÷ MILLI are GB per second
         speeds["registers"] = {"computed": [chip["fp32_tflops"] / FLOP_OF_FMA * BYTES_OF_FMA / MILLI]}
     for row in catalog.rows("memory_speeds"):
         if row["accelerator_id"] != chip["id"]:
@@ -61,6 +63,7 @@ def generations(catalog: "Catalog") -> list[dict[str, Any]]:
         chip = chips[fact["id"]]
         half = half_precision(chip)
         values = {**fact, "half_tflops": peak(chip, half).tflops if fact[f"{half}_tflops"] else None}
+        # data-centre chips and cards of one maker are lines of their own
         last = before.get((fact["vendor"], row["line"]), {})
         before[fact["vendor"], row["line"]] = values
         rows.append(
@@ -122,6 +125,7 @@ def whole_systems(catalog: "Catalog", names: Sequence[str]) -> list[dict[str, An
             # the instances of clouds only where no maker has a machine of that name
             machines += [rows[system.id] for system in of_makers or systems]
     else:
+        # one without a price is no machine that one could buy by this list
         machines = [row for row in rows.values() if row["kind"] in _OF_MAKERS and row["price_low_usd"]]
         machines.sort(key=lambda row: (facts[row["accelerator_id"]]["year"], row["id"]))
     totals = []
@@ -178,6 +182,7 @@ def switches(catalog: "Catalog", chip: Mapping[str, Any] | None) -> list[dict[st
     for switch in _SWITCHES:
         known = [row for row in facts if (row["switch"], row["changes"]) == (switch.name, switch.changes)]
         memory = "" if chip is None else str(chip["memory_type"])
+        # ECC takes room from GDDR and none from HBM, which holds it beside
         known = [row for row in known if not row["memory"] or not memory or memory.startswith(row["memory"])]
         row = {
             "switch": switch.name,
@@ -198,6 +203,7 @@ def _on_chip(row: dict[str, Any], chip: Mapping[str, Any]) -> dict[str, Any]:
     """Return a switch as its chip has it."""
     stated: dict[str, Any] = {"basis": "datasheet", "source_ids": [chip["source_id"]]}
     none: dict[str, Any] = {"available": False, "low_fraction": None, "high_fraction": None}
+    # what the chip has not is a fact of its datasheet, whatever was measured elsewhere
     absent = {**row, **stated, **none, "seen_on": f"{chip['id']} has none"}
     if (row["switch"], row["changes"]) == ("2:4 sparsity", "peak on the datasheet"):
         gain = (chip["sparse_ratio"] or 1) - 1

@@ -95,6 +95,7 @@ class _Layered(Shipped):
         version = self._pinned_version
         if version == "shipped" or (version is not None and version == self.shipped_version):
             return None
+        # the user's own folder of refreshed prices need not be there
         if self._kept_at is None or (isinstance(self._kept_at, Path) and not self._kept_at.is_dir()):
             if version is not None:
                 raise self._unknown_version([])
@@ -335,6 +336,7 @@ class Catalog(_Layered):
 
     def copied(self, tables: frozenset[str], history: bool = False) -> Store:
         """Return a store of its own with some tables; with all of them also views: `facts`, `prices` and the like."""
+        # a store of its own: what is done to it, or locked in it, leaves this one as it is
         copy = Catalog(self.as_of, self.known_as_of, self.store.root, self._layers, self._kept_at)
         copy.laid.ensure(*sorted(tables))
         if len(tables) == len(TABLES):
@@ -465,6 +467,7 @@ class Catalog(_Layered):
 
     def _nearest_hardware(self, name: str) -> list[str]:
         """Return up to three accelerators, flagships first, and systems that look like a name."""
+        # of equally near names a flagship is meant sooner than its variants, a chip sooner than a machine
         flagships = set(self._flagships.values())
         near = [
             (away[0], index is not self.accelerator_names, id_ not in flagships, away[1], id_)
@@ -512,6 +515,7 @@ class Catalog(_Layered):
         """Return every system that a name means, or whose accelerator it means; all of them without a name."""
         if name is None:
             return list(self._systems.values())
+        # a machine's own name first; else the chip that the machines hold
         chips = [] if (ids := self.system_names.matches(name)) else self.accelerator_names.matches(name)
         holding = [system for system in self._systems.values() if system.accelerator_id in chips]
         return holding or [self._systems[id_] for id_ in ids or self.system_names.several(name)]
@@ -522,6 +526,7 @@ class Catalog(_Layered):
 
     def system_for(self, offer: Offer) -> System:
         """Return the node that an offer is; without a named scale-out network where none is known."""
+        # instances have ids made of seller and product, whether or not their offer names one
         for name in (offer.system_id, f"{offer.provider}-{offer.instance_type.lower()}"):
             if (system := self._systems.get(name)) and system.accelerator_id == offer.gpu:
                 return system
@@ -665,6 +670,7 @@ class Catalog(_Layered):
     ) -> list[Offer]:
         """Return the prices that can be ordered, cheapest GPU-hour first; each filter takes one name or several."""
         allowed_values = self.offer_filter(gpu, provider, region, option)
+        # a list of its own, which the caller may sort or cut
         if max_age_days is None and all(allowed is None for allowed in allowed_values.values()):
             return list(self._offers)
         return [

@@ -57,6 +57,7 @@ def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
         report.take(path, _price_findings(catalog, prices.numbered, known))
         return report
     table = TABLES[table_name] if table_name else _guess_table(path)
+    # a file of prices without ids is one of a book, where ids follow from the other columns
     if table.name == "offers" and table_named(path.stem) == "offers" and "offer_id" not in read_cells(path)[0][1]:
         return _check_book_file(catalog, path)
     rows, faults = check_file(table, path)
@@ -99,9 +100,11 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
         book = read_book(catalog, "checked", path.parent, [path])
     except DataError as error:
         return _report_of(error)
+    # discounts and credits have no rows of a table, and were judged as they were read
     count = sum(map(len, book.rows.values())) + len(book.price_places)
     report = Report(1, count, idle_discounts(catalog, [book]))
     known = reference(catalog.rows, clock.today())
+    # rows of a book may name one another, and overrule shipped ones of the same id
     book_rows = {name: {str(row[TABLES[name].key[0]]): row for row in rows} for name, rows in book.rows.items()}
     keys = {name: ids | frozenset(book_rows.get(name, ())) for name, ids in known.keys.items()}
     known = Reference(
@@ -114,6 +117,7 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
     )
     for name, rows in book.rows.items():
         placed = zip(book.places[name], rows, strict=True)
+        # a finding is named by the sheet or part that it stands in, and its row there
         for place, group in groupby(placed, key=lambda pair: pair[0][0]):
             numbered = [(number, row) for (_, number), row in group]
             report.take(Path(place), check_rows(TABLES[name], numbered, known))
@@ -127,6 +131,7 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
 def _guess_table(path: Path) -> DataTable:
     """Find the table of a file by its place, its name or its header; the header decides between tables."""
     for table in TABLES.values():
+        # where it lies tells most: pricing/offers/aws.csv
         if re.search(re.escape(table.files).replace(r"\*", "[^/]*") + "$", path.resolve().as_posix()):
             return table
     try:
@@ -186,6 +191,7 @@ def contract_terms(catalog: Catalog) -> tuple[list[dict[str, Any]], list[str]]:
             for price in catalog.price_rows
             if price["price_kind"] == "effective" and covers(row, price)
         ]
+        # of hundreds of prices that it covers, the cheapest stands for all
         lowest = min(covered, key=lambda pair: pair[1], default=(None, None))
         name = f"{row['fraction']:.0%} on {described(row) or 'everything'} ({len(covered)} prices)"
         start, end = row["valid_from"], row["valid_until"]

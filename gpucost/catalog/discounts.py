@@ -52,13 +52,14 @@ def credit(draft: Draft, completion: "Completion") -> Row:
                 raise draft.error(contradiction, name)
         elif name in draft.values or name == "usd":
             row[name] = _amount(draft, name)
-    return {name: row[name] for name in CREDIT}
+    return {name: row[name] for name in CREDIT}  # amounts in the currency have become USD
 
 
 def _covering(draft: Draft, completion: "Completion", kind: str, columns: Sequence[str], ends: str) -> Row:
     """Return what a row covers, its GPUs and options as lists, for a name may mean several."""
     if unknown := sorted(set(draft.values) - {*columns, "notes"}):
         raise draft.error(f"a {kind} knows no {', '.join(unknown)}", unknown[0])
+    # what it does not name it covers whatever it is
     row: Row = dict.fromkeys(columns)
     for column in (*_WHOM, *_DAYS):
         value = draft.values.get(column)

@@ -82,9 +82,11 @@ def read_contents(root: Path, table: DataTable) -> Contents:
             data = file.read_bytes()
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror}", file=str(file)) from None
+        # names count too: a row that moves to another file is another version of the facts
         digest.update(file.relative_to(root).as_posix().encode() + b"\0")
         digest.update(data)
         data = data.removeprefix(BOM_UTF8)
+        # from the second file on, the header goes
         end = data.find(b"\n") + 1 or len(data)
         header = data[:end].strip().decode("utf-8", "replace")
         try:
@@ -181,6 +183,7 @@ def refuse_long(connection: "DuckDBPyConnection", file: str | Path, bound: str) 
         ).fetchone()
     except engine().Error as error:
         raise DataError(f"cannot be read: {first_line(error)}", file=str(file)) from None
+    # a footer may say less than its row groups, or more: the larger figure is the one to fear
     rows = max(int(count or 0) for count in counts or ())
     if rows > (most := limit(bound)):
         raise DataError(f"holds {rows:,} rows, at most {most:,.0f}; the setting {bound} raises that", file=str(file))
@@ -312,6 +315,7 @@ class Store:
 
     def execute(self, sql: str, parameters: Any = None) -> "DuckDBPyConnection":
         """Run a statement on a cursor of its own and return the cursor."""
+        # threads share the connection, and each has its own cursor
         cursor = self.connection.cursor()
         _at_work.add(cursor)
         try:
@@ -332,6 +336,7 @@ class Store:
         """Make a table of columns of values."""
         self.execute(f"CREATE OR REPLACE TABLE {name} ({', '.join(f'{named(k)} {v}' for k, v in types.items())})")
         if columns:
+            # a list for each column: one statement, however many rows
             lists = ", ".join(f"unnest(CAST(? AS {kind}[]))" for kind in types.values())
             self.execute(f"INSERT INTO {name} SELECT {lists}", list(columns))
 
@@ -393,6 +398,7 @@ def write_twins(root: Path, target: Path) -> dict[str, Path]:
         contents = store.contents(name)
         if not contents.files:
             continue
+        # through the database, so that a twin holds what its readers would have read from the CSV files
         store.ensure(name)
         path = parquet_file(root, table).relative_to(root)
         file = target / path

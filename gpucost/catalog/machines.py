@@ -58,6 +58,7 @@ def sold_index(offers: Iterable[Any]) -> NameIndex:
     holdings: dict[str, set[tuple[str, int]]] = {}
     providers: dict[str, set[str]] = {}
     for offer in offers:
+        # a name that means different machines means none
         holdings.setdefault(offer.instance_type, set()).add((offer.gpu, offer.gpus))
         providers.setdefault(offer.instance_type, set()).add(offer.provider)
     rows: Mapping[str, Mapping[str, Any]] = {

@@ -127,6 +127,7 @@ class NameIndex(Struct, frozen=True, dict=True):
         for id_ in self.rows:
             ids.setdefault(spelled(id_), []).append(id_)
         spellings = {spelled(alias): [id_] for alias, id_ in self.aliases.items()} | ids
+        # a name of signs alone is squeezed to nothing, which no name may mean
         spellings.pop("", None)
         return spellings
 
@@ -150,6 +151,7 @@ class NameIndex(Struct, frozen=True, dict=True):
         if len(name) > LONGEST_NAME:
             return []
         unpublished = _PUBLISHERS.sub("", name.strip().lower().rsplit("/", 1)[-1]) if self.kind == "model" else name
+        # from the name as it stands to what is left of it: the nearest spelling wins
         for text in (name.strip(), unpublished, self._stem(name)):
             if ids := self._folded.get(folded(text)):
                 return ids
@@ -308,6 +310,7 @@ def _segments(text: str, tokens: Mapping[str, str]) -> list[str]:
     best: list[list[str] | None] = [[], *([None] * len(text))]
     for end in range(1, len(text) + 1):
         for start in range(max(0, end - _LONGEST_WORD), end):
+            # best[end] is the shortest cut of the text up to there
             before, token, shortest = best[start], tokens.get(text[start:end]), best[end]
             if before is not None and token is not None and (shortest is None or len(before) + 1 < len(shortest)):
                 best[end] = [*before, token]

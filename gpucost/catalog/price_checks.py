@@ -74,6 +74,7 @@ def check_prices(store: Store, prices: str, market: str, reference: Reference) -
     checks = [*_reference_checks(store, reference), *_row_checks(reference.today), *_comparison_checks()]
     # what is usual is the nearer of two medians, over prices and over machines: one seller's list may name 20 regions
     rows = _with_comparisons(prices, market)
+    # one pass over the prices, in which each check is a truth value of the row
     wrong = [f"coalesce({check.wrong}, false)" for check in checks]
     query = f"FROM ({rows}) WHERE {' OR '.join(wrong)}"
     rows_at_fault = store.fetch(f"SELECT *, [{', '.join(wrong)}] AS wrong {query} ORDER BY n LIMIT {_MOST_ROWS + 1}")
@@ -117,6 +118,7 @@ def contradicted(store: Store, prices: str, systems: Mapping[str, Row]) -> Itera
     ):
         system_id = row["system_id"] or f"{row['provider']}-{str(row['instance_type']).lower()}"
         fabric = systems.get(system_id, {}).get("fabric")
+        # texts that name no network that is known contradict nothing
         if networks(fabric) and networks(row["interconnect"]) and not networks(fabric) & networks(row["interconnect"]):
             reason = f"{row['interconnect']!r} contradicts the machine: {system_id} is joined by {fabric}"
             yield Finding(row["n"], "interconnect", reason)
@@ -142,6 +144,7 @@ def _with_comparisons(prices: str, market: str) -> str:
     """Return the SQL of prices beside what each is compared with: the median of its market, its siblings, its node."""
     spot = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.family == "preemptible")
     plain = ", ".join(quoted(name) for name in OPTIONS if is_plain(name))
+    # prices of a month share their median: one for each month is asked, not one for each day
     middle = "CAST(date_trunc('month', observed_on) AS DATE) + 14"
     siblings = ("file", "provider", "instance_type", "gpu", "gpus", "region", "tier", "observed_on", "source_id")
     moment = ("file", "offer_id", "observed_on", "recorded_on", "source_id", "coalesce(valid_from, observed_on)")
@@ -180,6 +183,7 @@ def _median(relation: str) -> str:
 
 def _reference_checks(store: Store, reference: Reference) -> Iterator[_Check]:
     """Yield the checks of what a price names: its provider, its node, its source, its accelerators."""
+    # keys of all tables in one, which each check asks for its own
     keys: list[tuple[str, str]] = []
     for column in TABLES["offers"].columns:
         table = "price_sources" if column.refers_to == "sources" else column.refers_to
@@ -237,6 +241,7 @@ def _row_checks(today: date) -> Iterator[_Check]:
             f"{row['usd_per_gpu_hour']:g} is not usd_per_hour ÷ gpus = {row['usd_per_hour'] / row['gpus']:g}",
         ),
     )
+    # what is committed has a term and is paid whether used or not; nothing else has either
     committed = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.family == "committed")
     is_committed = f'"option" IN ({committed})' if committed else "false"
     yield _Check(

@@ -60,8 +60,6 @@ class Prices(NamedTuple):
     layer: str
     numbered: str
     offers: int
-    rows: int
-    speaks: str = ""  # SQL: which of the numbered ones speak; "" for all
     speaking_offers: int | None = None  # where they are not all
 
 
@@ -138,10 +136,10 @@ def prices_of_rows(store: Store, layer: str, drafts: Sequence[Draft], completion
         matches = (row for stage in stages for row in store.fetch(f"SELECT * FROM ({stage}) WHERE n = {number}"))
         return drafts[number - 1].values, next(matches)
 
-    row_count, offers = _refuse_faults(store, relation, rows, row_at)
+    offers = _refuse_faults(store, relation, rows, row_at)
     _forget(store, layer)
     _refuse_twice(store, relation, rows.place)
-    return Prices(_as_layer(relation, layer), relation, offers, row_count)
+    return Prices(_as_layer(relation, layer), relation, offers)
 
 
 def _rows_ready(store: Store, layer: str, drafts: Sequence[Draft]) -> Iterator[list[int]]:
@@ -178,6 +176,7 @@ def _rows_ready(store: Store, layer: str, drafts: Sequence[Draft]) -> Iterator[l
 def prices_of_csv(store: Store, layer: str, file: Path, completion: "Completion") -> Prices:
     """Complete and judge a large CSV file of prices."""
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as text:
+        # the first line alone: the database is told every column, and guesses at none
         header = next(csv.reader([text.readline(int(limit("limit_text_characters")))]), [])
     _refuse_columns(file, header, 1)
     names = [name for name in header if name[:2] != "x_"]
@@ -279,7 +278,7 @@ def _judge_where_it_lies(
 
         row_at = _row_at(store, layer, rows, complete, file)
         faults = price_rows.with_faults(complete(rows.cells))
-        row_count, offers = _refuse_faults(store, faults, rows, row_at, file)
+        offers = _refuse_faults(store, faults, rows, row_at, file)
         # read where it lies, a file names accelerators by their ids: no other name was looked up
         accelerators = (store if completion is None else completion.shipped.store).rows("accelerators")
         ids = ", ".join(quoted(row["id"]) for row in accelerators)
@@ -308,7 +307,7 @@ def _judge_where_it_lies(
     if completion is not None:
         _refuse_twice(store, where_it_lies, rows.place, file)
     part = _as_layer(where_it_lies, layer, ", gone" * gone)
-    return _few(store, file, Prices(part, where_it_lies, offers, row_count))
+    return _few(store, file, Prices(part, where_it_lies, offers))
 
 
 def _trimmed(name: str, kind: str) -> str:
@@ -331,6 +330,7 @@ def _packed(store: Store, layer: str, file: Path, rows: _Rows, completion: "Comp
     def complete(cells: str) -> str:
         return _completed(store, layer, rows._replace(cells=cells))
 
+    # the file lives as long as the store: each question reads it, and nothing of it stays in memory
     parquet = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.name}.parquet"
     store.lying.append(parquet)
     try:
@@ -340,10 +340,10 @@ def _packed(store: Store, layer: str, file: Path, rows: _Rows, completion: "Comp
     except engine().Error as error:
         raise DataError(f"cannot be read: {first_line(error)}", file=str(file)) from None
     numbered = f"SELECT * FROM read_parquet({file_name(parquet)})"
-    row_count, offers = _refuse_faults(store, numbered, rows, _row_at(store, layer, rows, complete, file), file)
+    offers = _refuse_faults(store, numbered, rows, _row_at(store, layer, rows, complete, file), file)
     _forget(store, layer)
     _refuse_twice(store, numbered, rows.place, file)
-    return _few(store, file, Prices(_as_layer(numbered, layer), numbered, offers, row_count))
+    return _few(store, file, Prices(_as_layer(numbered, layer), numbered, offers))
 
 
 def _resolve(store: Store, layer: str, rows: _Rows, completion: "Completion", file: Path | None = None) -> None:
@@ -404,6 +404,7 @@ def _completed(store: Store, layer: str, rows: _Rows) -> str:
         models = f"SELECT {names}, CAST(NULL AS VARCHAR) AS price_kind, 1 AS nearness, 0 AS n FROM offers"
         if store.fetch(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{layer}_offers'"):
             models += f" UNION ALL SELECT {names}, price_kind, 0, n FROM {layer}_offers"
+        # of an offer with several prices the book's own speaks, then the first
         models = f"SELECT DISTINCT ON (offer_id) * FROM ({models}) ORDER BY offer_id, nearness, n, {names}"
     cells = price_rows.read(rows.cells, rows.types)
     return price_rows.completed(cells, f"{layer}_names", f"{layer}_rates", models)
@@ -414,14 +415,13 @@ def _forget(store: Store, layer: str) -> None:
         store.execute(f"DROP TABLE IF EXISTS {layer}_{table}")
 
 
-def _refuse_faults(
-    store: Store, judged_rows: str, rows: _Rows, row_at: _RowAt, file: Path | None = None
-) -> tuple[int, int]:
-    """Refuse the first row at fault, and more rows than a book may hold; return how many rows and offers there are."""
+def _refuse_faults(store: Store, judged_rows: str, rows: _Rows, row_at: _RowAt, file: Path | None = None) -> int:
+    """Refuse the first row at fault, and more rows than a book may hold; return how many offers there are."""
     query = "SELECT min(n) FILTER (fault IS NOT NULL) AS first, count(DISTINCT offer_id) AS offers, count(*) AS rows"
     summary = _fetch(store, f"{query} FROM ({judged_rows})", file)[0]
     if (first := summary["first"]) is not None:
         file_or_sheet, row = rows.place(first)
+        # how many rows are wrong in the same way tells a slip from a wrong column
         query = f"""SELECT first(fault) AS fault, count(*) AS rows FROM ({judged_rows})
             WHERE fault = (SELECT fault FROM ({judged_rows}) WHERE n = {first})"""
         fault = _fetch(store, query, file)[0]
@@ -432,7 +432,7 @@ def _refuse_faults(
     if summary["rows"] > (most := limit("limit_book_rows")):
         reason = f"holds {summary['rows']:,} rows, at most {most:,.0f}; the setting limit_book_rows raises that"
         raise DataError(reason, file=rows.place(1)[0])
-    return int(summary["rows"]), int(summary["offers"])
+    return int(summary["offers"])
 
 
 def _refuse_twice(
@@ -461,6 +461,7 @@ def _refuse_twice(
 
 def _few(store: Store, file: Path, prices: Prices) -> Prices:
     """Leave no more offers than an answer ranks: beyond, the cheapest of those alike on a day speaks."""
+    # an answer ranks every offer in columns in memory: millions that differ in name alone help nobody
     most = limit("limit_book_offers")
     if prices.offers <= most:
         return prices
@@ -479,7 +480,7 @@ def _few(store: Store, file: Path, prices: Prices) -> Prices:
             file=str(file),
         )
     speaks = f" WHERE offer_id IN (SELECT offer_id FROM {cheapest})"
-    return prices._replace(layer=prices.layer + speaks, speaks=speaks, speaking_offers=count)
+    return prices._replace(layer=prices.layer + speaks, speaking_offers=count)
 
 
 def _with_warning(file: Path, prices: Prices) -> Prices:

@@ -36,6 +36,7 @@ def offer_id_sql(**columns: str) -> str:
     names = "provider instance_type gpus gpu region region_scope tier term_months payment"
     row = {**{name: name for name in names.split()}, "option": '"option"', **columns}
     scope = f"CASE {row['region_scope']} WHEN 'any' THEN 'global' ELSE {row['region_scope']} END"
+    # a price of any region and one of the whole world are one product
     region = slug_sql(f"coalesce({row['region']}, {scope})")
     option = f"concat_ws('.', {row['option']}, nullif({row['tier']}, {row['option']}))"
     months = row["term_months"]
@@ -115,6 +116,7 @@ def forbidden(column: TableColumn, cell: str, is_text: bool = True) -> str:
         faults += [f"CAST({value} AS VARCHAR) <> {cell}"] if is_text else []
     else:
         number = f"TRY_CAST({cell} AS DOUBLE)"
+        # whatever the database can cast is not yet what a person meant: 1_000, 2.5 GPUs, infinity
         faults = [f"({cell} IS NOT NULL AND {number} IS NULL)"]
         faults += [f"contains({cell}, '_')"] if is_text else []
         faults += _beyond(column, number)
@@ -268,6 +270,7 @@ def astray(currency: str, stated: Collection[str], amounts: Mapping[str, str]) -
     >>> astray("EUR", ["usd"], {"usd": "amount"})
     'usd is in USD: for an amount in EUR write amount, or leave the currency out.'
     """
+    # the amounts that have a twin are named before those that have none
     in_usd = next((name for name in (*amounts, *stated) if name in stated and "usd" in name.split("_")), None)
     twin = amounts.get(str(in_usd)) or " or ".join(amounts.values())
     amount = f"{in_usd} is in USD" if in_usd else f"there is not an amount in {currency}"

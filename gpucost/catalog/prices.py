@@ -77,6 +77,7 @@ def current(
         if max_age_days is not None and age_days > max_age_days:
             dropped += 1
             continue
+        # an ended price says why it ended before anything else that speaks against it
         candidates = row["gpu"].split("|")
         reason = ENDED_BECAUSE.get(row["ended"])
         if not reason and row["conflict"]:
@@ -90,6 +91,7 @@ def current(
         )
     rows.sort(key=lambda row: (not row["rankable"], row["usd_per_gpu_hour"], row["offer_id"]))
 
+    # what a reader must know of the list: its age as a whole, then of single prices
     notice = old_prices(catalog.as_of.isoformat(), catalog.version)
     warnings = [notice] if notice else []
     if stale := sum(row["stale"] for row in rows):
@@ -147,6 +149,7 @@ def difference(catalog: Catalog, first: date, filters: Filters, everything: bool
         raise UsageError(f"the first day {first} lies after the second {catalog.as_of}. Give the earlier one first.")
     new = {row["offer_id"]: row for row in catalog.price_rows if not row["ended"]}
     catalog.prepare_prices(history=first < catalog.dated)
+    # an offer of which nobody knows whether it still holds is neither gone nor dearer
     old, on_record = (_orderable(catalog, day) for day in (first, catalog.as_of))
     unknown = {offer_id for offer_id in old.keys() & on_record - new.keys() if names.admits(filters, old[offer_id])}
     rows = [_compared(old.get(offer_id, {}), new.get(offer_id, {})) for offer_id in (new.keys() | old) - unknown]
@@ -205,6 +208,7 @@ def stale(catalog: Catalog, filters: Filters, max_age_days: float | None = None)
 
     rows, _ = current(catalog, filters, max_age_days)
     sellers = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
+    # what does not rank is history: its age says nothing of what can be ordered
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row["rankable"]:
@@ -249,6 +253,7 @@ def coverage(catalog: Catalog, filters: Filters, max_age_days: float | None = No
     query, known_day = _COVERAGE.format(admitted=admitted), catalog.known_as_of or FOREVER
     days = {"day": catalog.as_of, "known": known_day, "most": max_age_days}
     catalog.prepare_prices(history=True)
+    # every dated price, of whatever product; then what of it one can order today
     counts = catalog.query(query, "offers", "price_history", "hosted_tokens", parameters={**days, **parameters})
     orderable = Counter(
         offer.provider
@@ -279,6 +284,7 @@ def machines(catalog: Catalog, filters: Filters, max_age_days: float | None = No
     """
     gaps = {(row["provider"], row["instance_type"].lower()): row for row in catalog.rows("price_gaps")}
     newest: dict[tuple[str, str], Row] = {}
+    # of every chip: machines are filtered by theirs below, and a price may name its chip more loosely
     for row in current(catalog, {**filters, "gpu": None}, max_age_days)[0]:
         for name in (row["system_id"], row["instance_type"].lower()) if row["rankable"] else ():
             key = row["provider"], name
@@ -357,6 +363,7 @@ def series(rows: Iterable[Row], most: int) -> tuple[list[Row], list[Row], int]:
     offers: dict[str, list[Row]] = {}
     for row in rows:
         offers.setdefault(row["offer_id"], []).append(row)
+    # those that moved most tell most; then those seen most often
     chosen = sorted(offers.values(), key=lambda group: (-len({row["usd_per_gpu_hour"] for row in group}), -len(group)))
     points = [
         {"day": row["price_on"], "usd_per_gpu_hour": row["usd_per_gpu_hour"], "offer": _offer_label(row)}
@@ -428,6 +435,7 @@ def list_declines(catalog: Catalog, filters: Filters) -> list[Row]:
     """Return per chip the yearly fall of its list prices: over the years of all sellers, and the range of sellers."""
     declines = []
     for gpu, sellers in list_moves(catalog, filters).items():
+        # a seller counts once, however many machines and regions it lists
         watched = [mean_move(moves) for moves in sellers.values()]
         falls = sorted(seller.fall for seller in watched)
         declines.append(
@@ -519,6 +527,7 @@ def by_column(rows: Sequence[Mapping[str, Any]], column: str) -> list[dict[str, 
             else:
                 kind = "committed" if rule.family == "committed" or row["term_months"] else "other"
             cheapest.setdefault(kind, row)
+        # the machine that the row shows is the one that anybody can rent
         first = cheapest.get("on demand") or next(iter(cheapest.values()))
         days = sorted(row["observed_on"] for row in of_value)
         line = {column: value, "machine": _machine_of(first)}

@@ -23,6 +23,7 @@ def _defaults(kind: type[Record]) -> tuple[tuple[str, Any], ...]:
     """Return a record's fields, each with what an empty cell becomes: the default, "" for text, None for a number."""
     if kind.__name__ not in _DEFAULTS:
         empty = {name: "" if type_ is str else None for name, type_ in kind.__annotations__.items()}
+        # defaults belong to the last fields, as in a signature
         stated = zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False)
         _DEFAULTS[kind.__name__] = tuple({**empty, **dict(stated)}.items())
     return _DEFAULTS[kind.__name__]
@@ -77,6 +78,7 @@ def architecture(row: Mapping[str, Any]) -> Architecture:
     """Build an architecture from its row, layer by layer where the row holds a configuration; the id is its name."""
     if not row.get("config"):
         return record(Architecture, {**row, "name": row["id"]})
+    # a model whose layers differ is known by its published configuration alone
     config = json.loads(row["config"])
     from gpucost.architectures.reader import architecture_of
 

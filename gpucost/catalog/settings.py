@@ -188,6 +188,7 @@ def _general(folder: str, variables: tuple[tuple[str, str], ...]) -> dict[str, S
 
 def general() -> Mapping[str, Setting]:
     """Return the settings that hold for every command: of the user, of the present folder and of the environment."""
+    # read again where a variable or the folder has changed, which long-lived processes do
     variables = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(PREFIX)))
     return _general(present_folder(), variables)
 

@@ -41,6 +41,7 @@ def shared_catalog(as_of: date | str | None = None, known_as_of: date | str | No
         tuple(_looks(file for folder in layers.values() for file in _below(folder))),
         tuple(_looks(_below(Path(place, "snapshots")))) if place is not None else (),
     )
+    # held while a catalog is opened: two threads that ask for the same facts read them once
     with _lock:
         catalog = _catalogs.pop(key, None) or open_catalog(as_of, known_as_of)
         _catalogs[key] = catalog

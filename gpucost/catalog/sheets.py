@@ -102,7 +102,7 @@ def _sheet(path: Path, values: Any, formulas: Any) -> TableSheet | None:
             continue
         if header is None:
             header = [str(cell).strip() for cell in row]
-            while header and not header[-1]:
+            while header and not header[-1]:  # formatted cells beside the table
                 header.pop()
             if twice := repeated(filter(None, header)):
                 raise DataError("the column appears twice", file=sheet, row=number, column=twice[0])
@@ -117,6 +117,7 @@ def _sheet(path: Path, values: Any, formulas: Any) -> TableSheet | None:
 def _cell(cell: Any, written: Any, sheet: str, row: int, index: int) -> Any:
     value = cell.value
     if value is None:
+        # written by a program that does not calculate: the file holds the formula and no value
         if written.data_type == "f":
             reason = "the formula has no saved value; open the file in a spreadsheet program and save it"
             raise DataError(reason, file=sheet, row=row, column=_letter(index))
@@ -124,6 +125,7 @@ def _cell(cell: Any, written: Any, sheet: str, row: int, index: int) -> Any:
     if cell.data_type == "e":
         raise DataError(f"the cell holds the error {value}", file=sheet, row=row, column=_letter(index))
     if isinstance(value, datetime):
+        # a workbook keeps a day as the moment of its midnight
         if value.time() != time():
             raise DataError(f"{value} is not a day", file=sheet, row=row, column=_letter(index))
         return value.date()

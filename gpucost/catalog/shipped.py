@@ -56,6 +56,7 @@ class Shipped:
 
     def recorded(self, column: str) -> frozenset[str]:
         """Return the values that shipped prices have in a column, those of the history too."""
+        # a seller without a price is known all the same, as one that a book's prices may name
         tables = ("offers", "providers") if column == "provider" else ("offers", "price_history")
         self.store.ensure(*tables)
         query = " UNION ".join(f'SELECT DISTINCT "{column}" AS value FROM {table}' for table in tables)

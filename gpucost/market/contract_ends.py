@@ -27,6 +27,7 @@ def last_day(catalog: "Catalog", offer: Offer) -> date | None:
         return rows[0]["valid_until"] if rows else None
     if offer.price_kind != "effective":
         return None
+    # a floor is held against the price before the discount
     listed = offer.list_usd_per_gpu_hour or offer.usd_per_gpu_hour
     price = {name: getattr(offer, name) for name in _COVERED}
     best: tuple[float, date] | None = None

@@ -80,6 +80,7 @@ _KIND_BESIDE = {
 def pack(items: Iterable[Any], names: Sequence[str]) -> list[str]:
     """Write records as lines of CSV, the first one naming the columns; None is an empty cell."""
     lines: list[str] = []
+    # csv writes to anything that has a method write, line by line
     collecting: Any = SimpleNamespace(write=lines.append)
     writer = csv.writer(collecting)
     writer.writerow(names)
@@ -147,6 +148,7 @@ _packed_lock = Lock()
 def _packed_facts(facts: Facts, mask: Flags) -> dict[str, Any]:
     index = np.flatnonzero(mask)
     offers = [facts.offers[number] for number in index]
+    # hundreds of offers have few kinds of nodes: each is written once, and offers say which
     systems = {_alike(facts.systems[number]): facts.systems[number] for number in index}
     position = {key: number for number, key in enumerate(systems)}
     gpus = list(dict.fromkeys(offer.gpu for offer in offers))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 def newest_rate(catalog: "Catalog", currency: str, day: date | None = None) -> Mapping[str, Any] | None:
     """Return the newest shipped exchange rate of a currency on or before a day, at most the catalog's."""
+    # a day after the catalog's would be answered by what was not known then
     last = min(day or catalog.as_of, catalog.as_of)
     rows = [row for row in catalog.rows("exchange_rates") if row["currency"] == currency and row["on"] <= last]
     return max(rows, key=lambda row: row["on"], default=None)

@@ -141,6 +141,7 @@ def make_market(facts: Facts) -> Market:
     nodes = [facts.nodes[offer.gpu] for offer in facts.offers]
     accelerators = [facts.accelerators[offer.gpu] for offer in facts.offers]
     most = [quote.most_gpus for quote in facts.quotes]
+    # nodes say how large a job can be; then what sellers say of the size of an order
     supply = within_sales(build_supply(facts.offers, facts.systems, nodes, accelerators, facts.sold), most)
     terms = build_terms(
         supply,
@@ -179,6 +180,7 @@ def make_offer(fields: Mapping[str, Any]) -> Offer:
 
 def with_offers(facts: Facts, offers: Sequence[Offer], systems: Sequence[System]) -> Facts:
     """Return facts with more offers, such as the pools of the user; each names the node that it is."""
+    # where the market has a node of the chip already, a single listing grows into that one
     pool_nodes = {offer.gpu: system for offer, system in zip(offers, systems, strict=True)}
     return replace(
         facts,

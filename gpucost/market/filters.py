@@ -73,6 +73,7 @@ def placed_in(market: Market, catalog: Catalog, named: Mapping[str, Any]) -> NDA
     """Tell which offers are of the accelerator, provider, region and option named; None lets all through."""
     if not any(named.values()):
         return np.ones(len(market.facts.offers), bool)
+    # the catalog knows what names mean, aliases and groups of regions too
     ids = {offer.offer_id for offer in catalog.offers(*(named[name] for name in FILTERS))}
     return np.array([offer.offer_id in ids for offer in market.facts.offers], bool)
 
@@ -94,6 +95,7 @@ def at_own_price(market: Market, catalog: Catalog, request: Any) -> Market:
         return market
     chip = catalog.accelerator(request.gpu)
     system = catalog.default_system(chip.id)
+    # sold as a node without a term, by a seller of its own name: it stands among the offers of the market
     offer = make_offer(
         {
             **AS_OWNED,
@@ -118,6 +120,7 @@ def no_price(market: Market, catalog: Catalog, request: Any) -> PriceMissingErro
     named = {name: getattr(request, name) for name in FILTERS}
     filters = ", ".join(f"--{name} {value}" for name, value in named.items() if value) or "the catalog"
     sold = [offer.region for offer in catalog.offers(request.gpu, request.provider, None, request.option)]
+    # the narrowest wider region in which there is something, such as europe for germany
     around = catalog.regions.around(request.region, sold) if request.region else None
     hint = f" Try --region {around[0]!r}, with {around[1]} of them." if around else " Widen one of the filters."
     notice = old_prices(catalog.as_of.isoformat(), catalog.version)
@@ -137,6 +140,7 @@ def said_of_larger(catalog: Catalog, gpu: str, gpus: int, provider: str | None) 
     """Say whether a machine of so many accelerators was once on sale, or never on record."""
     ids = {chip.id for chip in catalog.accelerators(gpu)}
     sellers = catalog.offer_filter(gpu, provider, None, None)["provider"]
+    # ended ones too: they say whether such a machine was ever on sale
     large = [
         row
         for row in catalog.price_rows

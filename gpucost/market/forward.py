@@ -132,6 +132,7 @@ def outlook(moves: Sequence[Move], chips: Mapping[str, ChipTraits], cell: Cell, 
         return None
     log_ratios, weight_of_move = np.array([move.log_ratio for move in moves]), np.array(weights)
     widened = sqrt(1 + _SPARSE / number)
+    # a range always holds the price of today, which is its middle
     low, high = (weighted_quantile(log_ratios, weight_of_move, share) * widened for share in ENDS)
     return Outlook(exp(min(low, 0.0)), exp(max(high, 0.0)), number)
 
@@ -229,6 +230,7 @@ def backtest(catalog: "Catalog", months: int) -> list[PastForecast]:
     checks = []
     for since in sorted({day for prices in cells.values() for day in prices if day.month in _STARTS}):
         until = _later(since, months)
+        # with what was known then: moves that had ended by that day
         moves = moves_of(cells, chips, months, since) if until <= catalog.as_of else []
         for cell, prices in cells.items() if moves else ():
             if since in prices and until in prices and cell[0] in chips:
@@ -246,6 +248,7 @@ def backtest_rows(catalog: "Catalog") -> list[dict[str, Any]]:
         groups: dict[tuple[str, str], list[PastForecast]] = {}
         for check in backtest(catalog, months):
             gpu, kind, option = check.cell
+            # each forecast counts in the whole, and once by each of its traits
             of = ("all", "all"), ("seller", kind), ("option", option), ("generation", generations[gpu])
             for group in of:
                 groups.setdefault(group, []).append(check)
@@ -305,6 +308,7 @@ def resale(cards: Sequence[Card], card: Card, months: int) -> tuple[float, float
     """
     decays = sorted(peer.decay_per_year for peer in cards if peer.gpu != card.gpu)
     tenths = quantiles(decays, n=10, method="inclusive")
+    # the fastest decays make the low end: the ninth tenth of them, and the first the high one
     low, typical, high = (card.street_usd * exp(-decay * months / 12) for decay in (tenths[8], tenths[4], tenths[0]))
     return low, typical, high
 

@@ -41,6 +41,7 @@ def cheapest(market: Market, gpu: str, gpus: int, allowed: NDArray[np.bool_] | N
     """
     allowed = usual(market) if allowed is None else allowed
     hosts = allowed & (market.supply.largest_gpus >= gpus) & (market.terms.term_months == 0)
+    # keys are few, offers many: the chip is looked for in keys
     of_gpu = np.array([key.accelerator.id == gpu for key in market.supply.keys], bool)
     places = np.flatnonzero(hosts & of_gpu[market.supply.key])
     if not len(places):

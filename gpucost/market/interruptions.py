@@ -186,6 +186,7 @@ def held_ratio(rate: Rate, nodes: float, memory_gb_per_node: float) -> float:
     """
     stops = np.array([rate.three[1] * nodes])
     save = np.array([memory_gb_per_node / WRITE_GB_PER_S_PER_NODE.value / SECONDS_PER_HOUR])
+    # a job over very many nodes never ends: its stretch is infinite, and no warning
     with np.errstate(over="ignore"):
         interval = spot.optimal_interval_hours(stops, save)
         return float(spot.stretch_ratio(stops, interval, save, np.array([RESTART_HOURS.value]))[0])
@@ -257,6 +258,7 @@ def _measured(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
 
 def typical_wait_hours(rows: Sequence[Row]) -> float:
     """Return the median wait for capacity over the published traces; an hour where there is none."""
+    # a bucket says how often, and nothing of how long
     both = [
         row
         for row in rows

@@ -26,6 +26,7 @@ _WAYS = ("usd_per_gpu_hour", "usd_per_gpu_month", "price_per_gpu_hour", "price_p
 @cache
 def _pool_model() -> "type[BaseModel]":
     """Return the model of one [[pool]]."""
+    # bounds that catch a slip of units: no GPU-hour costs more, and a month has 730 of them
     price, monthly = typed.number(high=2000, above=True), typed.number(high=1.5e6, above=True)
     model: type[BaseModel] = typed.record(
         "Pool",
@@ -58,6 +59,7 @@ def read_pool(path: str, catalog: Catalog, as_of: date, view: str) -> tuple[list
     if strange := next((name for name in content if name != "pool"), None):
         raise DataError("this key is unknown; write each pool as a table [[pool]]", file=path, column=strange[:120])
     tables = content.get("pool", [])
+    # [pool] in place of [[pool]] reads as one table, and means one pool: it is refused with the way to write it
     if not isinstance(tables, list) or not tables:
         raise DataError(
             "no [[pool]] table; each pool needs gpu, gpus, available_gpus and a price per GPU-hour", file=path

@@ -40,6 +40,7 @@ def grid_of(items: Mapping[tuple[str, str], str], provider: str, region: str) ->
     name = (region or "").strip().lower()
     if (provider, name) in items:
         return items[provider, name]
+    # as it stands, then without the points of the compass before it: northcentralus is us
     for region_name in (name, _BEFORE.sub("", name, count=1)):
         for length in range(len(region_name), 1, -1):
             if (_ANY, region_name[:length]) in items and _END.match(region_name, length):
@@ -187,6 +188,7 @@ def within_sales(supply: Supply, most: Sequence[float]) -> Supply:
             reasons[place] = f"beyond {most[place]:,.0f} accelerators nobody knows how often a job is interrupted"
         else:
             reasons[place] = f"{offer.provider} sells up to {most[place]:,.0f} at once"
+    # whole machines within what the seller takes
     whole = np.minimum(supply.largest_gpus, most) // supply.unit_gpus * supply.unit_gpus
     largest = np.where(capped, whole, supply.largest_gpus).astype(np.int64)
     return replace(supply, largest_gpus=largest, cap_reasons=tuple(reasons))

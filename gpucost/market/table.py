@@ -87,6 +87,7 @@ def front_of(order: Indices, cost: Floats, time: Floats) -> Indices:
     >>> front_of(np.arange(3), np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 4.0])).tolist()
     [0, 2]
     """
+    # by cost, then by time: a row is in front where nothing cheaper is as fast
     order = order[np.lexsort((time[order], cost[order]))]
     best_before = np.concatenate([[np.inf], np.minimum.accumulate(time[order])[:-1]])
     return order[time[order] < best_before]
@@ -115,6 +116,7 @@ def picks(order: Indices, columns: Picked) -> dict[int, list[str]]:
     budget, cost, time, chance, is_major, sources = columns
     first = order[0]
     likely = order[chance[order] >= LIKELY]
+    # the fastest of all would be the dearest of all
     soon = likely[budget[likely] <= _FAST_BUDGETS * budget[first]]
     gone = order[(chance[order] < LIKELY) & (cost[order] < (1 - _MUCH) * cost[first])]
     gone = gone[budget[gone] <= _FAST_BUDGETS * budget[first]]

@@ -126,6 +126,7 @@ def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
 
     price = _column([offer.usd_per_hour for offer in offers])
     term = _column([offer.term_months for offer in offers])
+    # what is paid at the start and what by the hour, whichever of the two a source states
     upfront, recurring = payment_split(
         price,
         term,
@@ -156,6 +157,7 @@ def _power(supply: Supply, book: AssumptionBook, providers: Providers, regions: 
     offers = supply.offers
     hosts = [supply.keys[key] for key in supply.key]
     tdp = _column([host.accelerator.tdp_w for host in hosts])
+    # of an H100 server, for every node of which no power is on record
     ratio = np.full(len(offers), book.typical("server_to_chip_power_ratio.h100"))
     items, typical = grid_items(regions), cache(book.typical)
 
@@ -196,6 +198,7 @@ def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, An
 def _services(offers: Sequence[Offer], rows: Sequence[Row], book: AssumptionBook) -> dict[str, Any]:
     """Return storage and egress prices by provider; a provider that states none gets the market's typical price."""
     shared = _by_provider(rows, "shared_file_system", "usd_per_gb_month")
+    # object storage speaks where a provider has it, a shared file system else
     storage = {**shared, **_by_provider(rows, "object_storage", "usd_per_gb_month")}
     egress = _by_provider(rows, "egress_internet", "usd_per_gb")
     item, egress_item = "storage_rental_parallel_fs", "bandwidth_egress_cloud"
@@ -312,6 +315,7 @@ _FIELDS = "provider", "gpu", "region", "option", "instance_type", "term_months"
 
 def credited(credits: Sequence[Mapping[str, Any]], offer: Offer, usd: float, months: float, on: date) -> float:
     """Return how much of a bill, spread evenly over so many months from a day, is paid by credits."""
+    # by days, for credits begin and expire within months
     days = max(ceil(months * DAYS_PER_MONTH), 1)
     return float(_paid(credits, [offer], np.full((1, days), usd / days), on)[0]) if credits else 0.0
 
@@ -322,6 +326,7 @@ def credited_by_month(
     """Return how much of the bills of several offers (rows), given by month from a day, is paid by the same credits."""
     days = round(usd.shape[1] * DAYS_PER_MONTH)
     month = (np.arange(days) / DAYS_PER_MONTH).astype(int)
+    # a month's bill falls evenly on its days
     owed = (usd / np.bincount(month))[:, month]
     return [round(paid, 2) for paid in _paid(credits, offers, owed, on).tolist()]
 

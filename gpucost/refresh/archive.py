@@ -28,7 +28,7 @@ def unpacked(archive: Path, folder: Path, ending: str, most_bytes: float) -> Ite
                 with opened.open(item) as packed, target.open("wb") as out:
                     while piece := packed.read(_PIECE_BYTES):
                         left -= len(piece)
-                        if left < 0:
+                        if left < 0:  # a small archive may unpack to any size
                             raise DataError(f"unpacks to more than {most_bytes / 1e6:,.0f} MB", file=archive.name)
                         out.write(piece)
                 yield Path(item.filename).name.removesuffix(ending).lower(), target

@@ -41,6 +41,7 @@ def _row(provider: str, name: str, evidence: str, machine: str, region: str, **m
 _GCP_API = "https://compute.googleapis.com/compute/v1/projects/{project}/aggregated/machineTypes"
 _GCP_KEYS = ("GCP_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN")
 _GCP_PAGE = "https://docs.cloud.google.com/compute/docs/gpus/gpu-regions-zones"
+# us-central1-a: the region, then the letter of the zone
 _GCP_ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
 # series as the page writes them, the longer names first: A4X Max is no A4X
 _SERIES = {
@@ -90,7 +91,7 @@ class _Table(HTMLParser):
             self.rows.append([])
         elif tag in ("td", "th"):
             self._inside = True
-            if not self.rows:
+            if not self.rows:  # a cell outside of any row, on a page that is not well formed
                 self.rows.append([])
             self.rows[-1].append("")
 
@@ -138,7 +139,7 @@ def _fetch_azure_skus(desk: Desk) -> None:
     headers = {"authorization": f"Bearer {desk.key(*_AZURE_KEYS)}"}
     url, seen = f"{address}?{urlencode({'api-version': '2021-07-01'})}", set()
     for _ in range(_MOST_PAGES):
-        if url in seen or not url.startswith("https://management.azure.com/"):
+        if url in seen or not url.startswith("https://management.azure.com/"):  # the token goes to Azure alone
             raise UsageError("the pages lead in a circle or elsewhere.")
         seen.add(url)
         page = desk.client.json(url, headers=headers, most_bytes=_MOST_BYTES)
@@ -191,6 +192,7 @@ def _fetch_aws_offerings(desk: Desk) -> None:
 def _fetch_aws_advisor(desk: Desk) -> None:
     """Read the Spot Instance Advisor: the instances of which spot is sold, by region."""
     answer = desk.client.json(ADVISOR, most_bytes=_MOST_BYTES)
+    # region -> operating system -> instance
     places = content_of(answer, "spot_advisor", kind=dict, fault="the advisor names no regions")
     rows = [
         _row("aws", "aws-spot-advisor", "machines", name, region, spot=True)
@@ -223,6 +225,7 @@ def _fetch_skypilot(desk: Desk) -> None:
 
 def _fetch_anycloud(desk: Desk) -> None:
     """Read the catalogue of anycloud: zones of Google, and the regions of Azure in which a price exists."""
+    # of Azure it multiplies machines by regions that have a price
     kinds = {"gcp": "machines", "azure": "prices"}
     desk.each(
         {
@@ -241,6 +244,7 @@ def _zones_of_csv(desk: Desk, url: str, provider: str, name: str, evidence: str)
     columns = columns_of(desk, source)
     require(columns, ("InstanceType", "AcceleratorName", "Region", "Price", "SpotPrice"))
     zone = "AvailabilityZone" if "AvailabilityZone" in columns else "NULL"
+    # a TPU's row has no instance type: its accelerator is the machine
     tpu = "CASE WHEN starts_with(AcceleratorName, 'tpu-') THEN AcceleratorName END"
     machine = f"coalesce(InstanceType, {tpu})" if provider == "gcp" else "InstanceType"
     pattern = f"{_PATTERNS[provider]}|tpu-.+" if provider == "gcp" else _PATTERNS[provider]
@@ -257,6 +261,7 @@ def _fetch_monitor(desk: Desk) -> None:
     """Read a watcher's last look at Google's page of GPU zones."""
     rows = []
     for item in content_of(desk.client.json(RAW + _MONITOR, most_bytes=_MOST_BYTES), fault="the snapshot is no list"):
+        # the watcher shortens one name; the others are those of Google's page
         chip = {"RTX6000": "RTX PRO 6000"}.get(item.get("gpu_model"), item.get("gpu_model"))
         region = str(item.get("region") or "global")
         if (item.get("provider"), item.get("metric_type")) == ("gcp", "listed_offering") and region != "global":

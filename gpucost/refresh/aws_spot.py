@@ -19,6 +19,7 @@ from gpucost.refresh.aws import INSTANCES
 from gpucost.refresh.source import Desk, Source
 
 ADDRESS = "https://ec2.{region}.amazonaws.com/"
+# asked unless others are named
 REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-west-1", "eu-central-1", "ap-northeast-1")
 FAMILIES = ("p*", "g*", "trn*", "inf*", "dl*")
 _SPACE = "{http://ec2.amazonaws.com/doc/2016-11-15/}"
@@ -92,9 +93,11 @@ def signed(body: str, region: str, key: str, secret: str, session: str, now: dat
     headers |= {"x-amz-security-token": session} if session else {}
     names = ";".join(sorted(headers))
     lines = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
+    # method, path, no query, headers, their names, hash of the body: the order is part of the signature
     canonical = f"POST\n/\n\n{lines}\n{names}\n{sha256(body.encode()).hexdigest()}"
     scope = f"{day}/{region}/ec2/aws4_request"
     text = f"AWS4-HMAC-SHA256\n{moment}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
+    # the key of a day, a region and a service: who learns it can sign nothing else
     chain = f"AWS4{secret}".encode()
     for part in (day, region, "ec2", "aws4_request"):
         chain = hmac.new(chain, part.encode(), sha256).digest()

@@ -80,7 +80,7 @@ def rows_of(item: Mapping[str, Any], today: str = "") -> Iterable[dict[str, Any]
             hourly = price / (months * HOURS_PER_MONTH)
             yield {**row, "option": "reserved", "term_months": months, "payment": "monthly", "usd_per_hour": hourly}
         return
-    if item.get("unitOfMeasure") != "1 Hour":
+    if item.get("unitOfMeasure") != "1 Hour":  # of another unit than the machine's hour
         return
     low = "low priority" in meter.lower()  # the older spot, of scale sets and Batch alone
     option = "spot" if low or str(item.get("skuName", "")).endswith("Spot") else "on_demand"

@@ -31,6 +31,7 @@ def words_of(outcomes: Sequence[SourceOutcome], folder: Folder) -> str:
             "",
         ]
         if item.failures:
+            # each failure begins with the part that it is of
             names = ", ".join(text.partition(": ")[0] for text in item.failures)
             lines.append(
                 f"- {len(item.failures)} of its parts could not be read: {names}. The first: {item.failures[0]}"
@@ -76,6 +77,7 @@ def moved(folder: Folder, source: str) -> list[dict[str, Any]]:
     if not files:
         return []
     now = f"SELECT * FROM read_parquet({file_name(files[0])}) WHERE NOT gone"
+    # before the first refresh of a source there was nothing
     was = f"SELECT * FROM read_parquet({file_name(files[1])}) WHERE NOT gone" if len(files) > 1 else f"{now} AND false"
     both = ("provider", "instance_type", "gpus", "gpu", "region", "option")
     columns = ", ".join(f"coalesce(n.{name}, e.{name}) AS {name}" for name in both)

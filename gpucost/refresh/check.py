@@ -23,6 +23,7 @@ from gpucost.store.client import Client
 if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
 
+# whose price of one machine can be read in seconds, without hundreds of megabytes
 SELLERS = frozenset(("azure", "oci", "vast", "lambda", "runpod"))  # each has a source of its own name
 FIRST_OFFERS = 5  # of an answer: those that one would order
 _WAIT_S = 60.0  # for all sellers together
@@ -84,6 +85,7 @@ def _prices(
     deadline: Deadline,
 ) -> tuple[dict[str, float], str]:
     """Return what a seller asks now, by offer, or why that cannot be read."""
+    # one seller that cannot be read leaves the others, each with its reason
     if seller not in SELLERS:
         return {}, "it has no public interface that is read here. Look at its price page."
     source = SOURCES[seller]

@@ -53,13 +53,16 @@ def complete(desk: Desk, known: Known) -> None:
     ).fetchall()
     if len(names) > _MOST_CHIPS:
         raise UsageError(f"the source names more than {_MOST_CHIPS:,} accelerators, which is not plausible.")
+    # what its seller sells anyway settles a name that leaves two chips open
     sold = sold_by(known)
     chips = [(*row, *chip_and_grounds(known, row[0], row[1], row[3], sold.get(row[2], frozenset()))) for row in names]
     load(desk, "chips", dict(zip(_CHIPS, _CHIP_KINDS, strict=True)), chips)
     kinds = {"provider": "VARCHAR", "product": "VARCHAR", "gpu": "VARCHAR", "gpus": "INTEGER", "system_id": "VARCHAR"}
     load(desk, "products", kinds, known.products)
+    # a price with a term is its hours and what is paid at the start, spread over the term
     effective = effective_usd_per_hour_sql("recurring_usd_per_hour", "coalesce(upfront_usd, 0)", "term_months")
     rules = zip(_BESIDE, refused_cells(map(_COLUMNS.__getitem__, _BESIDE)).values(), strict=True)
+    # processors and memory that no machine has are left out, and the price stays
     beside = ", ".join(f"CASE WHEN NOT ({rule}) THEN {name} END AS {name}" for name, rule in rules)
     candidate = f"""
 CREATE OR REPLACE TABLE candidate AS
@@ -100,6 +103,7 @@ FROM priced"""
 
 def offer_columns(source_id: str, today: date) -> str:
     """Return the SQL of each column of the table `offers` over a candidate's own."""
+    # every column of the table, those that no source knows empty
     offers = {column.name: f"CAST(NULL AS {DUCKDB_TYPES[column.kind]})" for column in TABLES["offers"].columns}
     offers |= {name: name for name in _CANDIDATE_COLUMNS}
     offers |= {

@@ -83,7 +83,9 @@ def fetch(desk: Desk) -> None:
                 for region in sku.regions:
                     prices.setdefault((sku.part, region, sku.usage), set()).add(sku.usd)
 
+    # without the service of TPUs the machines of the other are whole, and the other way round
     desk.each({service: partial(read, service) for service in SERVICES})
+    # parts of both services are there before they are joined
     desk.add(joined(prices))
     desk.add(aside, "unknown")
 
@@ -93,6 +95,7 @@ def _skus(desk: Desk, service: str) -> Iterator[Mapping[str, Any]]:
     for _ in range(_MOST_PAGES):
         more = f"&pageToken={quote(token)}" if token else ""
         url = f"{ADDRESS.format(service=service)}?pageSize=5000{more}"
+        # the key stands in a header: errors and logs name addresses
         page = desk.client.json(url, headers={"x-goog-api-key": key}, most_bytes=64_000_000)
         skus = content_of(page, "skus", fault="a page holds no list of SKUs")
         yield from (sku for sku in skus if isinstance(sku, dict))
@@ -164,6 +167,7 @@ def read_sku(sku: Mapping[str, Any], is_tpu_service: bool = False) -> Sku | None
     part = _part_of(description)
     regions = tuple(str(region) for region in sku.get("serviceRegions") or ())
     is_host = part in _hosts()
+    # Google's group, its words, or a part that a machine here is made of
     is_chip = group in ("GPU", "TPU") or bool(re.search(r"\b(gpus?|tpu)", text)) or part in _chips()
     if not is_chip and not is_host:
         return None

@@ -16,6 +16,7 @@ def fetch(desk: Desk) -> None:
     today, changed_on = desk.today.isoformat(), last_change(desk, ADDRESS)
     rows = []
     for provider in table:
+        # a provider that has no name here sells models of its own alone
         name = PROVIDERS.get(str(provider.get("id"))) if isinstance(provider, dict) else None
         for model in provider.get("models") or () if name else ():
             prices = current(model.get("prices"), today)

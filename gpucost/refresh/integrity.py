@@ -273,6 +273,7 @@ def _stayed(source: Source, today: date) -> str:
     old = ", ".join(f"e.{name}" for name in names)
     day = f"coalesce(observed_on, DATE '{today}')"
     last = f"(SELECT max({day}) FROM doubted AS c WHERE c.provider = e.provider)"
+    # a withdrawal is seen on the day of the list that lacks it, and never before the price itself
     ended = {"observed_on": f"greatest({last}, e.observed_on)"}
     ended["recorded_on"] = f"DATE '{today}'"
     gone_columns = ", ".join(f"{ended[name]} AS {name}" if name in ended else f"e.{name}" for name in names)
@@ -342,12 +343,14 @@ def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
     count = """SELECT count(*) FILTER (was IS NULL), count(*) FILTER (abs(usd_per_hour / was - 1) >= 0.00005),
         count(*) FILTER (abs(usd_per_hour / was - 1) < 0.00005) FROM accepted"""
     new, changed, same = desk.connection.execute(count).fetchone() or (0, 0, 0)
+    # an offer is counted as gone once, by the refresh that missed it
     was_gone = "EXISTS (SELECT 1 FROM earlier AS e WHERE e.gone AND e.offer_id = p.offer_id)"
     size = f"SELECT count(*) FILTER (NOT gone), count(*) FILTER (gone AND NOT {was_gone}) FROM part AS p"
     rows, gone = desk.connection.execute(size).fetchone() or (0, 0)
     held = {} if accept else dict(_reasons(desk, "doubt"))
     name = "coalesce(offer_id, concat_ws(' ', provider, instance_type, listed_as))"
     shown = examples(desk, "doubted", name, "usd_per_hour")
+    # offers of places that were listed, that are in the part and were not listed: something unknown may be them
     back = "EXISTS (SELECT 1 FROM doubted AS c WHERE c.offer_id = p.offer_id)"
     sql = f"""SELECT count(*) FROM part AS p WHERE NOT gone AND NOT {back} AND EXISTS
         (SELECT 1 FROM doubted AS c WHERE c.provider = p.provider AND c.option = p.option

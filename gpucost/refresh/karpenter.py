@@ -67,6 +67,7 @@ def table_rows(desk: Desk, provider: str) -> list[dict[str, Any]]:
         generated_on = date.fromisoformat(stamp[1]) if stamp else None
     if not rows:
         raise UsageError("its table holds no prices: its format has changed.")
+    # the last change of the file may be of something else than its prices: the day that it states comes first
     seen_on = generated_on or last_change(desk, address)
     return [{**row, "observed_on": seen_on} for row in rows]
 

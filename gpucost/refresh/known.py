@@ -69,6 +69,7 @@ REFERENCE = {
 
 def known_of(catalog: "Catalog") -> Known:
     """Gather what importers need of a catalog."""
+    # products of the large clouds have one chip and one count, which their own lists often leave out
     sql = """SELECT provider, lower(instance_type), min(gpu), min(gpus), min(system_id) FROM offers
         WHERE NOT contains(gpu, '|') AND NOT gpu_assumed AND provider IN ('aws', 'azure', 'gcp', 'lambda', 'oci')
         GROUP BY 1, 2 HAVING min(gpu) = max(gpu) AND min(gpus) = max(gpus)"""
@@ -78,6 +79,7 @@ def known_of(catalog: "Catalog") -> Known:
         if system.provider and system.instance_type:
             key = (system.provider, system.instance_type.lower())
             products[key] = (*key, system.accelerator_id, system.gpus, system.id)
+    # a price of the user's own is no measure of what a seller asks
     reference = [
         tuple(getattr(offer, name) for name in REFERENCE) for offer in catalog.offers() if offer.book != "user"
     ]

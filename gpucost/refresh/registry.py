@@ -21,6 +21,7 @@ from gpucost.refresh import (
 )
 from gpucost.refresh.source import Source
 
+# in the order in which a refresh names them
 _MODULES = (
     skypilot,
     gpuhunt,

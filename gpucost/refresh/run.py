@@ -149,8 +149,10 @@ def refresh_one(
                 complete(desk, known)
                 verdict = judge(desk, known, source, before, before_unknown, options.accept)
             parts = [_write_part(desk, source, source.kind, verdict.rows, verdict.counts, today)]
+            # likewise what nobody could read: an empty part says that all of it can be read by now
             if verdict.unknown or before_unknown:
                 parts.append(_write_part(desk, source, UNKNOWN_KIND, sum(verdict.unknown.values()), {}, today))
+            # written anew, empty too, where rows waited before: else the old ones would go on waiting
             waits = WAITING + source.kind
             if source.kind != "availability" and (verdict.held or (waits, source.name) in earlier):
                 parts.append(_write_part(desk, source, waits, sum(verdict.held.values()), {}, today))

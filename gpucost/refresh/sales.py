@@ -33,6 +33,7 @@ TPU = re.compile(r"tpu-(v\d\w*?)(litepod)?-\d+")
 _KEPT_REGIONS = 0.5  # of the regions that a list named for a machine; with fewer it is held back
 _FEW_REGIONS, _FEW_ROWS = 4, 20  # below, shares mean nothing
 _EXAMPLES = 3
+# of a seller, a list, a machine or a region: no control characters, which a terminal would obey
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{2,80}")
 _COLUMNS = {column.name: DUCKDB_TYPES[column.kind] for column in TABLES["availability"].columns}
 
@@ -90,6 +91,7 @@ def judge_sales(
 
 def _rows_of_lists(desk: Desk, verdict: CandidateVerdict) -> dict[ListName, dict[Place, Row]]:
     """Return a row per list, machine and region; what cannot be read is counted."""
+    # zones of a region are one: which of them has the machine is only shown
     zones: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in _rows(desk, f"SELECT {', '.join(SALES)} FROM sales"):
         cells = [row[name] for name in ("provider", "list", "machine", "region", "evidence")]
@@ -145,6 +147,7 @@ def _keep_apart(
     columns = {"provider": "VARCHAR", "description": "VARCHAR", "region": "VARCHAR", "option": "VARCHAR"}
     columns |= {"usd_per_hour": "DOUBLE", "reason": "VARCHAR"}
     load(desk, "unread", columns, [(*key, None, None, reason) for key, reason in apart.items()])
+    # `keep_unknown` looks in it for the day of the last list: there is none here, so that yesterday counts
     desk.connection.execute("CREATE OR REPLACE TABLE earlier (observed_on DATE)")
     keep_unknown(desk, "SELECT * FROM unread", earlier_unknown)
 
@@ -171,6 +174,7 @@ def _publishable(
     published = {place: {**row, **today} for place, row in rows.items()}
     for machine, earlier_regions in were.items():
         now = regions.get(machine, set())
+        # a machine that is listed nowhere any more is withdrawn; of a few regions half may well go
         if machine not in regions or len(earlier_regions) < _FEW_REGIONS or accept:
             continue
         if len(now & earlier_regions) < _KEPT_REGIONS * len(earlier_regions):

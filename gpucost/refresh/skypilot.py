@@ -50,6 +50,7 @@ def read(desk: Desk, file: str, provider: str, seen_on: date | None) -> None:
     if provider == "gcp":
         _gcp(desk, rows, day_sql(seen_on))
         return
+    # memory of the chip, where its catalogue says it: it tells variants apart
     informed = rows if "GpuInfo" in columns_of(desk, source) else f"SELECT *, '' AS GpuInfo FROM ({rows})"
     region = "NULL" if provider in ONE_LIST else "Region"
     tier = "'marketplace'" if provider in MARKETS else "NULL"

@@ -87,6 +87,7 @@ class Desk:
                     ]
                 )
         texts = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in columns)
+        # written as text and cast by the database: a cell that is no number becomes none, and the row stays
         typed = ", ".join(f"{cell_sql(name, kind)} AS {name}" for name, kind in columns.items())
         how = "auto_detect=false, header=false, delim=',', quote='\"', escape='\"', nullstr='', max_line_size=1000000"
         source = f"read_csv({file_name(file)}, {how}, columns={{{texts}}})"
@@ -141,6 +142,7 @@ def last_change(desk: Desk, address: str) -> date | None:
 
     The prices in a file without a day are at least as old as its last change.
     """
+    # /owner/repository/branch/path, as raw.githubusercontent.com has it
     _, owner, repository, branch, path = urlsplit(address).path.split("/", 4)
     query = urlencode({"path": path, "sha": branch, "per_page": 1})
     try:
@@ -150,7 +152,7 @@ def last_change(desk: Desk, address: str) -> date | None:
         changed_on = date.fromisoformat(commits[0]["commit"]["committer"]["date"][:10])
     except (GpuCostError, LookupError, TypeError, ValueError):
         return None
-    return min(changed_on, desk.today)
+    return min(changed_on, desk.today)  # a clock elsewhere may be ahead
 
 
 def day_sql(day: date | None) -> str:

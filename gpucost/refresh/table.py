@@ -79,6 +79,7 @@ def read(desk: Desk, path: Path) -> None:
             cells[name] = (
                 f"coalesce({cells[name]}, CASE WHEN {has_digit(columns[name])} THEN CAST('nan' AS DOUBLE) END)"
             )
+    # a file from a computer whose clock is ahead is of today
     saved_on = min(date.fromtimestamp(path.stat().st_mtime), desk.today)
     cells["observed_on"] = f"coalesce({cells.get('observed_on', 'NULL')}, {day_sql(saved_on)})"
     selected = ", ".join(f"{cell} AS {name}" for name, cell in cells.items())

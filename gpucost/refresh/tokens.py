@@ -21,7 +21,9 @@ from gpucost.schemas import TABLES
 
 _MOST_USD_PER_MTOK = 1_000.0
 _FEW = 20
+# of a listing: how fast it is served, not another model
 _LISTING_TAILS = ("-turbo", "-versatile", "-instant", "-lite", "-fast", "-specdec")
+# Bedrock writes us.meta.llama3-3-70b-instruct-v1:0
 _REGION = re.compile(r"^((us|eu|apac|global)\.)?(meta|qwen|openai|mistral|deepseek|google|moonshotai|zai|minimax)\.")
 _RELEASE = re.compile(r"-v\d+:\d+$")
 _POINT = re.compile(r"(\d)p(\d)")
@@ -92,6 +94,7 @@ def model_of(known: Known, listing: str) -> str | None:
     text = _REGION.sub("", listing.strip().lower().rsplit("/", 1)[-1])
     text = _POINT.sub(r"\1.\2", _RELEASE.sub("", text))  # kimi-k2p6 is kimi-k2.6
     stem = model_stem(_LLAMA.sub(r"llama\1.\2", text))
+    # the name as it stands first: a model may end in -lite itself
     for tail in ("", *_LISTING_TAILS):
         name = model_stem(stem.removesuffix(tail))
         if not stem.endswith(tail) or not (model_id := known.models.exact(name)):
@@ -134,6 +137,7 @@ def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
     reasons = "SELECT {0}, count(*) FROM judged WHERE {0} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC"
     accepted = f"fault IS NULL AND ({accept} OR doubt IS NULL)"
     moved = "greatest(abs(output_usd_per_mtok / was - 1), abs(input_usd_per_mtok / was_in - 1))"
+    # the same counts as of prices of capacity; a model moved as far as the larger move of its two prices
     rows, listed, new, same, changed = desk.connection.execute(f"""SELECT count(*), count(*) FILTER (fault IS NULL),
         count(*) FILTER ({accepted} AND was IS NULL), count(*) FILTER ({accepted} AND {moved} < 0.00005),
         count(*) FILTER ({accepted} AND {moved} >= 0.00005) FROM judged""").fetchone() or (0, 0, 0, 0, 0)

@@ -73,6 +73,7 @@ def rows_of(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         "region": place_of(item.get("geolocation")),
         "tier": "marketplace",
     }
+    # a bid that is lower than every other loses its machine to the next: that is an interruptible offer
     for option, field in (("on_demand", "dph_total"), ("interruptible", "min_bid")):
         if item.get(field):
             yield {**row, "option": option, "usd_per_hour": item[field]}

@@ -72,6 +72,7 @@ def _split(
         if not count:
             return []
         gone = ", false AS gone" if kind == "offers" else ""
+        # rows that are accepted take the place of what stood for them, such as their earlier price
         both = f"SELECT * EXCLUDE (row_id, doubt, was){gone} {rows} WHERE {is_accepted}"
         if published is not None:
             both += f" UNION ALL BY NAME SELECT * FROM read_parquet({file_name(published)}) AS p"

@@ -84,6 +84,7 @@ class DataTable:
     @cached_property
     def key(self) -> tuple[str, ...]:
         """Return the columns that tell one row from another."""
+        # a key has an order of its own: errors name a row by its first column
         places = {int(row["key"]): row["column"] for row in _rows_by_table("columns")[self.name] if row["key"]}
         return tuple(places[position] for position in sorted(places))
 

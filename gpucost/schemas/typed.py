@@ -46,6 +46,7 @@ def read_by(read: Callable[[Any, str], Any], label: str = "it") -> Any:
         try:
             return read(value, label)
         except UsageError as error:
+            # pydantic keeps the text of an error of its own kind as it is
             raise PydanticCustomError(
                 "argument", "{reason}", {"reason": str(error).removeprefix(f"{label}: ")}
             ) from None
@@ -59,6 +60,7 @@ def record(title: str, /, *, unknown: _UnknownKeys = "forbid", validators: Any =
 
     create: Any = create_model
     config: Any = ConfigDict(extra=unknown)
+    # a key that may be left out may be null too
     types = {key: kind if isinstance(kind, tuple) else (kind | None, None) for key, kind in fields.items()}
     return create(title, __config__=config, __validators__=validators or {}, **types)
 
@@ -114,6 +116,7 @@ def table(path: Path_, columns: Mapping[str, Any], renamed_column: str = "") -> 
     """
     header, rows = read_table(path)
     unknown = [name for name in header if name and name not in columns]
+    # a file of a single measurement column says it in its own words, such as `tokens/s`
     is_renamed = renamed_column and renamed_column not in header and len(unknown) == 1
     renamed = {unknown[0]: renamed_column} if is_renamed else {}
     if renamed and _is_other_unit(unknown[0], renamed_column):
@@ -150,6 +153,7 @@ def _is_other_unit(name: str, column: str) -> bool:
     >>> _is_other_unit("eur_per_gpu_hour", "usd_per_gpu_hour"), _is_other_unit("price", "usd_per_gpu_hour")
     (True, False)
     """
+    # `EUR per GPU-hour` states its unit as eur_per_gpu_hour does
     low = re.sub(r"\W+", "_", name.lower())
     unit, unit_wanted = unit_of(low), unit_of(column)
     foreign = re.search(r"[€£¥₹]", name) or re.match(r"(eur|gbp|jpy|cny|chf|inr|cad|aud|sek|nok|dkk|krw)(_|$)", low)

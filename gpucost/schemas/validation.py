@@ -73,6 +73,7 @@ def cell_text(column: TableColumn, value: Any) -> str | None:
     """Return a cell of any type as a text that reads as the same value; one of another type is a ValueError."""
     if isinstance(value, str):
         return value.strip() or None
+    # a truth value is a number to Python: it is looked at first
     if isinstance(value, bool):
         if column.kind == "flag":
             return str(int(value))

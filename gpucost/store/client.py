@@ -92,6 +92,7 @@ class Client:
     ) -> None:
         self._mirror = mirror.rstrip("/") if mirror else None
         self._deadline = deadline or Deadline(limit("limit_refresh_seconds"))
+        # of one answer; of all together four times as much
         self.most_bytes = int(most_bytes or limit("limit_refresh_bytes"))
         self._read_timeout_s, self._pause = read_timeout_s, pause or self._deadline.wait
         self._client: httpx.Client | None = None
@@ -130,6 +131,7 @@ class Client:
         """Fetch a body into a file, which is there only once it is whole, and is what its SHA-256 says where known."""
 
         def write() -> Path:
+            # hashed as it comes: a file of gigabytes is not read twice
             draft, content_hash = target.with_name(target.name + ".part"), sha256()
             try:
                 with draft.open("wb") as out:
@@ -161,11 +163,12 @@ class Client:
                 wait_s = failure.wait_s
                 if wait_s is None:  # at random, so that readers whom one failure met do not all come back at once
                     wait_s = FIRST_WAIT_S * 2 ** (turn - 1) * random.uniform(0.5, 1.5)
+                # a server that asks for longer than there is time is not waited for at all
                 if turn == TRIES or wait_s > min(LONGEST_WAIT_S, self._deadline.left_s):
                     tried = "once" if turn == 1 else f"{turn} times"
                     raise FetchError(f"{place_of(url)}: {failure} (tried {tried}).") from None
                 self._pause(wait_s)
-        raise AssertionError
+        raise AssertionError  # the last turn returns or raises
 
     def _pieces(
         self,

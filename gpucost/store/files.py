@@ -32,6 +32,7 @@ class SpareFolder(tempfile.TemporaryDirectory[str]):
         _clean(Path(tempfile.gettempdir()), _FOLDER)
         super().__init__(prefix=f"{_FOLDER}{os.getpid()}-", ignore_cleanup_errors=True)
         with suppress(OSError):  # a system that opens no folders has no lock for them
+            # held as long as the folder: a lock goes with the process, however that ends
             descriptor = os.open(self.name, os.O_RDONLY)
             weakref.finalize(self, os.close, descriptor)
             _locks(descriptor)
@@ -100,6 +101,7 @@ def _regular(path: str | Path) -> Path:
         return target
     except TypeError:
         raise UsageError(f"cannot write {shown(path)}: it is not a path. Name a file.") from None
+    # a circle of links, a NUL byte in the name, a folder that may not be entered
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "the name leads nowhere"
         raise UsageError(f"cannot write {str(path)[:200]!r}: {reason}. Name a file.") from None
@@ -194,6 +196,7 @@ def _lies_with_temporary_folder(folder: Path, error: Exception) -> bool:
         temporary = Path(tempfile.gettempdir())
     except OSError:  # it looks for a folder that takes a file, and there is none
         return True
+    # the database may spill there first: whichever disk has less room is the full one
     return _free_bytes(temporary) < _free_bytes(folder) and temporary.stat().st_dev != folder.stat().st_dev
 
 

@@ -119,6 +119,7 @@ class Folder:
         """Return the file of a part after checking its hash; None, and a fault, where it is damaged or missing."""
         file = self.path / "parts" / f"{part.sha256}.parquet"
         try:
+            # the size is looked at first: it tells most damage without reading the file
             intact = file.stat().st_size == part.size_bytes and hash_of(file) == part.sha256
         except FileNotFoundError:
             self._fault(f"{file} is missing")
@@ -230,6 +231,7 @@ class Folder:
         """Remove all but the newest `keep` snapshots and those that still speak; return snapshots and bytes removed."""
         now_s = time.time() if now_s is None else now_s
         speaking = {snapshot.name for snapshot, _, _ in self.newest()}
+        # the last word of a source that was not asked lately lies in an old snapshot
         old = [item for item in self.snapshots[: max(0, len(self.snapshots) - keep)] if item.name not in speaking]
         for snapshot in old:
             with suppress(FileNotFoundError):
@@ -237,6 +239,7 @@ class Folder:
         self.__dict__.pop("snapshots", None)
         used = {part.sha256 for snapshot in self.snapshots for part in snapshot.parts}
         freed = 0
+        # parts that no snapshot names any more, but for those that a refresh has just written
         for file in (self.path / "parts").glob("*.parquet"):
             with suppress(FileNotFoundError):
                 status = file.stat()
@@ -253,6 +256,7 @@ class Folder:
         """Yield the snapshots that are whole, each with its files and where they belong: the manifest comes last."""
         for snapshot in self.snapshots:
             files = [self.part_file(part) for part in snapshot.parts]
+            # a snapshot with a damaged part is not handed on: its readers could not tell
             if None not in files:
                 manifest = self.path / "snapshots" / f"{snapshot.name}.json"
                 yield snapshot.name, [*(("parts", file) for file in files if file), ("snapshots", manifest)]
@@ -319,6 +323,7 @@ def sealed(content: Any, location: str) -> Mapping[str, str]:
 
 def parsed(name: str, body: bytes) -> Snapshot:
     """Read a manifest whose name promises its content; what differs, or is none, is a sentence."""
+    # the name carries the first 64 bits of the hash: enough against chance, and the parts have theirs whole
     if not _NAME.fullmatch(name) or sha256(body).hexdigest()[:16] != name.rpartition("-")[2]:
         raise DataError("is damaged: its content does not match its name", file=f"{name}.json")
     try:
