@@ -52,7 +52,7 @@ def model_rows(
             "published_active_parameters": row.get("published_active_parameters"),
             "training_tokens": row.get("training_tokens"),
             "context_tokens": context_tokens,
-            "kv_cache_bytes": 2 * cache_values(item, context_tokens),
+            "kv_cache_bytes": 2 * cache_values(item, context_tokens),  # in 16 bits
             "recurrent_state_bytes": 2 * state_values(item),
             "weight_bytes": int(published_bytes(item)),
             "native_precision": item.native_precision or "bf16",
