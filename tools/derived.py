@@ -21,7 +21,7 @@ from typing import Any
 from gpucost.catalog.asof import load_history
 from gpucost.catalog.core import Catalog
 from gpucost.catalog.price_months import month_ends, prices_of_day
-from gpucost.catalog.prices import Watched, list_moves, mean_move, combined
+from gpucost.catalog.prices import Watched, combined, list_moves, mean_move
 from gpucost.errors import UnknownNameError
 from gpucost.options import OPTIONS, quote_family
 

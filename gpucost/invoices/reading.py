@@ -16,7 +16,7 @@ from datetime import date, datetime
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
-from gpucost.catalog.loader import engine, file_name, named, quiet, quoted, refuse_long, first_line
+from gpucost.catalog.loader import engine, file_name, first_line, named, quiet, quoted, refuse_long
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import repeated, shown
 from gpucost.invoices.clouds import EXPORTS, FIELDS, as_focus, current_name, export_of
