@@ -100,6 +100,7 @@ def _accelerator_findings(number: int, row: Mapping[str, Any], reference: Refere
     if row["memory_gib"] > row["memory_marketed_gb"] * 1.001:  # 80 GB as marketed are at most 80 GiB
         reason = f"{row['memory_gib']:g} GiB usable exceeds {row['memory_marketed_gb']:g} GB as marketed"
         yield Finding(number, "memory_gib", reason)
+    # a narrower format is as fast at least; 1 % of rounding
     for small, large in (("bf16_tflops", "fp8_tflops"), ("fp8_tflops", "fp4_tflops"), ("tf32_tflops", "bf16_tflops")):
         if row.get(small) and row.get(large) and row[large] < row[small] * 0.99:
             reason = f"{row[large]:g} is below {small} = {row[small]:g}; narrower formats are never slower"
@@ -121,7 +122,7 @@ class _Placed(NamedTuple):
 
 
 class _Lack(NamedTuple):
-    """What a row _lacks elsewhere; a doubt is said aloud and accepted."""
+    """What a row lacks elsewhere; a doubt is said aloud and accepted."""
 
     place: _Placed
     column: str

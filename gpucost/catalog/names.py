@@ -23,6 +23,7 @@ _MEMORY = re.compile(r"\b(\d+)[\s_-]*(?:gib|gb|g)\b")
 _SXM = re.compile(r"\bsxm[2-6]?(?![a-z])")
 _SEPARATORS = re.compile(r"(?:[^\w.+]|_)+")
 _LONGEST_WORD = 24  # that a name without separators is cut into: bounds the work on a long one
+# words of makers and sellers that tell no chip from another
 _NOISE = frozenset(
     ("gpu", "gpus", "tensor", "core", "nvidia", "amd", "google", "intel", "aws", "cloud", "the", "generation")
 )
@@ -33,6 +34,7 @@ _NO_SHAPE = re.compile(
     r"|i?q\d([-_](\d|k([-_][sml])?|[sml]))?|\d{1,3}k|1m|v0\.?\d|v1([._]\d)?|[012]\d{3}|(0[1-9]|1[0-2])[-_]20\d\d)"
     r"(?![^-_: ])"
 )
+# who publishes a model, as some write it before the name without a slash
 _PUBLISHERS = re.compile(r"^(meta-|c4ai-|nvidia-|ai21-|xai-)")
 LONGEST_NAME = 120
 _STRANGE = re.compile(r"[^\w\s.,+:/()@&-]|^-")  # a name with these means an id that has them too

@@ -19,7 +19,7 @@ from gpucost.units import HOURS_PER_MONTH
 Row = Mapping[str, Any]
 
 ANNOUNCED_DAYS = 400  # a price may be announced this long before it holds
-_FAR_RATIO, _IMPOSSIBLE_RATIO = 5.0, 20.0
+_FAR_RATIO, _IMPOSSIBLE_RATIO = 5.0, 20.0  # of a price to its median: a doubt, and a fault
 _NEAR = 0.35  # a ratio within this share of 730 or of a node's GPUs is taken for a slip of units
 _AROUND_DAYS, _ENOUGH = 365, 5  # a median is taken over this many prices at least, seen within a year
 _SAME_PRICE = 0.005  # usd_per_gpu_hour may differ by rounding from usd_per_hour ÷ gpus
@@ -92,6 +92,7 @@ def check_prices(store: Store, prices: str, market: str, reference: Reference) -
         store.execute(f"DROP TABLE IF EXISTS check_{table}")
 
 
+# by what texts of sellers and makers call them
 _NETWORKS = {
     "infiniband": ("infiniband", " ib", "ndr", "hdr", "quantum"),
     "efa": ("efa",),

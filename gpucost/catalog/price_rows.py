@@ -243,7 +243,7 @@ def completed(read_rows: str, names: str, rates: str, models: str | None, usual_
 
 
 def complete_already(read_rows: str, names: str | None, usual_kind: str) -> str:
-    """Return the SQL of rows that leave nothing to follow, with the columns of `completed` that the _rules look at."""
+    """Return the SQL of rows that leave nothing to follow, with the columns of `completed` that the rules look at."""
     holds, join = "CAST(NULL AS VARCHAR)", ""
     if names is not None:
         holds, join = "s.holds", f"LEFT JOIN {names} AS s ON s.kind = 'system' AND s.name = r.system_id"
@@ -311,6 +311,7 @@ def _bounds(column: TableColumn) -> _Rule:
     )
 
 
+# a price is the sum of what is paid by the hour and at the start, where a source states both parts
 _BY_HOUR, _AT_START = "recurring_usd_per_hour", f"upfront_usd / (nullif(term_months, 0) * {HOURS_PER_MONTH})"
 _PARTS = f"(coalesce({_BY_HOUR}, 0) + coalesce({_AT_START}, 0))"
 

@@ -273,6 +273,7 @@ def coverage(catalog: Catalog, filters: Filters, max_age_days: float | None = No
 _NEWEST = "option", "region", "observed_on", "age_days"
 _SOUGHT = "provider", "instance_type", "sought_on"
 YOUNG_DAYS = 120  # within which a price of every machine of the large clouds should have been seen
+# whose lists are public and name every machine
 LARGE_CLOUDS = frozenset({"aws", "azure", "gcp"})
 
 
@@ -412,7 +413,7 @@ def quarters(last: date, count: int) -> list[date]:
 # the lowest and highest seller: sellers, not regions, decide on prices.
 
 _FEWEST_DAYS_WATCHED = 180  # of a list price
-_QUARTERS = 17
+_QUARTERS = 17  # four years, and the day itself
 
 
 class Watched(NamedTuple):

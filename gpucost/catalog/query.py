@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _ALLOWED = ("SELECT", "EXPLAIN")
 _EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?(\([^)]*\)\s*)?", re.IGNORECASE)
+# statements that list tables or read what the database keeps of itself: every table must be there
 _LOOKS_AT_ALL = re.compile(r"\b(show|desc\w*|summarize)\b|duckdb_|information_schema|pg_|sqlite_|query", re.IGNORECASE)
 _LOOKS_BACK = re.compile(r"history|prices_on", re.IGNORECASE)  # what days of the past are asked about by
 _NO_TABLE = re.compile(r"Catalog Error: Table with name (\w+) does not exist", re.IGNORECASE)

@@ -14,6 +14,7 @@ from gpucost.gate import in_utf8
 from gpucost.limits import limit
 
 LENGTH = 8  # bytes that say how long a message is
+# the paths of this process: the other one finds the package where this one did
 _START = "import sys; sys.path[:] = {path!r}; from gpucost.catalog.query import serve; serve()"
 
 

@@ -23,7 +23,7 @@ from gpucost.refresh.aws import INSTANCES
 from gpucost.refresh.source import Desk, Source, columns_of, content_of, csv_text, require
 
 _MOST_PAGES = 500  # a list has tens: beyond, its pages lead in a circle
-_MOST_BYTES = 64_000_000
+_MOST_BYTES = 64_000_000  # of one answer
 RAW = "https://raw.githubusercontent.com/"
 _GCP_INSTANCES = r"(a\d+[a-z]*|g[2-9])-.+"  # also of a series that nobody knows yet
 _AZURE_INSTANCES = r"Standard_N\w+"

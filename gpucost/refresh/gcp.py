@@ -37,7 +37,9 @@ _LABELS = {"OnDemand": "on demand", "Preemptible": "spot", "Commit1Yr": "1 year"
 # words that mark another product than a plain machine
 _OTHER = ("sole tenancy", "custom", "suspended", "premium", "windows", "virtual workstation", "subscription")
 _BESIDE_ANY_HOST = re.compile(r"\b(t4|p4|p100|v100|k80)\b")  # sold beside a host of one's own choice
+# the end of a description: "… running in Iowa"
 _PLACE = re.compile(r"(?<!\s)\s+in\s+.*$")
+# how and where a part runs, which says nothing of what it is
 _NOISE = re.compile(
     r"\b(commitment v\d+:|spot|preemptible|dws|defined duration|calendar mode|reserved|attached to|vms?|running"
     r"|for [13] years?|instance|nvidia|tesla|gpus?)(?!\w)"

@@ -28,7 +28,7 @@ ADDRESS = "https://dstack-gpu-pricing.s3.eu-west-1.amazonaws.com"
 NAMES = providers("gpuhunt")  # of archives and files, and ours
 _COLUMNS = ("instance_name", "location", "price", "cpu", "memory", "gpu_count", "gpu_name", "gpu_memory", "spot")
 _VERSION = re.compile(r"(\d{4})(\d\d)(\d\d)(-\d+)?")
-_MOST_BYTES = 512e6
+_MOST_BYTES = 512e6  # of an archive, unpacked
 
 
 def fetch(desk: Desk) -> None:

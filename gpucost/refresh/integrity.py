@@ -24,13 +24,14 @@ MOVE_LIMIT = 0.40  # a price that moves by more since the last observation is he
 _NEW_LIMIT = 0.40  # a new offer that lies by more outside of what its seller, else anybody, asks for the chip
 _LEAST_OF_ON_DEMAND = 0.10  # a first spot price between this share of the on-demand price and the whole raises no doubt
 LEAST_COVERAGE = 0.70  # of the offers that the source listed before
-_MOST_FAULTY = 0.5
+_MOST_FAULTY = 0.5  # of its rows: a source of which more are faulty has changed its format
 OLDER = "seen earlier than what is known of it"
 UNKNOWN_KIND = "unknown"  # of a part: what its source named and nobody could read
 WAITING = "waiting-"  # before the kind of a part: its doubtful rows, each with its doubt, until somebody takes them
 _FEW = 20  # below this many rows shares mean nothing
 _EXAMPLES = 3
 
+# prices are compared within a family of options: on demand with on demand, spot with spot
 _FAMILY = "CASE option " + " ".join(f"WHEN '{name}' THEN '{rule.family}'" for name, rule in OPTIONS.items()) + " END"
 _SPOT = "option IN (" + ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.interruptible) + ")"
 

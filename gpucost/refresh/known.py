@@ -30,7 +30,7 @@ _COUNT = re.compile(r"^\d+ ?x ")
 _SLICE = re.compile(r"\b(mig|vgpu|laptop|mobile|\d+g\.\d+gb)\b|\b1/\d")
 # words of the trade that tell no variant apart
 _IDLE = re.compile(r"\b(ac|bare ?metal|instinct|geforce|tesla|oam|blackwell edition|edition)\b")
-_TRADE = {
+_TRADE = {  # what the trade calls an edition, as names here have it
     "server edition": "server",
     "max q workstation edition": "max-q",
     "max-q workstation edition": "max-q",

@@ -33,7 +33,7 @@ from gpucost.store.remote import is_remote
 if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
 
-SIDE_BY_SIDE = 8
+SIDE_BY_SIDE = 8  # sources: each waits for its server most of the time
 _ASKING_SHARE = 0.8  # of the time: the rest judges and writes what was fetched
 _SHORTEST_SECRET = 6  # characters: a shorter value would blank out common words
 

@@ -65,6 +65,7 @@ def _names_agree(item: dict[str, Any]) -> bool:
     name, shown = item.get("id"), item.get("displayName")
     if not isinstance(name, str) or not isinstance(shown, str):
         return False
+    # of "A100 SXM" the A100: words such as SXM are written in many ways, numbers in one
     number = next((part for part in shown.split() if any(letter.isdigit() for letter in part)), None)
     return number is not None and number.lower() in name.lower()
 

@@ -29,6 +29,7 @@ CHIPS = {  # as Google names the series of a chip -> the beginnings of the names
     "H200": ("a3-ultragpu",),
     "RTX PRO 6000": ("g4-standard",),
 }
+# tpu-v5litepod-8 is sold by the chip, as `TPU v5e chip`
 TPU = re.compile(r"tpu-(v\d\w*?)(litepod)?-\d+")
 _KEPT_REGIONS = 0.5  # of the regions that a list named for a machine; with fewer it is held back
 _FEW_REGIONS, _FEW_ROWS = 4, 20  # below, shares mean nothing

@@ -34,7 +34,7 @@ ONE_LIST = ("lambda",)  # whose price is the same in every region
 MARKETS = ("vast", "tensordock")
 COMMITS = "https://api.github.com/repos/{owner}/{repository}/commits"
 NOT_READ = "description not known"  # it may stand for any offer of its seller
-_MEMORY_LIMIT = "600MB"
+_MEMORY_LIMIT = "600MB"  # of each source, of which several are read side by side
 _START_BYTES, _LINE_BYTES, _MOST_COLUMNS = 1_000_000, 200_000, 2_000
 
 

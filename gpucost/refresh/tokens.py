@@ -19,13 +19,14 @@ from gpucost.refresh.known import Known
 from gpucost.refresh.source import Desk
 from gpucost.schemas import TABLES
 
-_MOST_USD_PER_MTOK = 1_000.0
+_MOST_USD_PER_MTOK = 1_000.0  # the dearest model asks for some hundreds
 _FEW = 20
 # of a listing: how fast it is served, not another model
 _LISTING_TAILS = ("-turbo", "-versatile", "-instant", "-lite", "-fast", "-specdec")
 # Bedrock writes us.meta.llama3-3-70b-instruct-v1:0
 _REGION = re.compile(r"^((us|eu|apac|global)\.)?(meta|qwen|openai|mistral|deepseek|google|moonshotai|zai|minimax)\.")
 _RELEASE = re.compile(r"-v\d+:\d+$")
+# Fireworks writes the point of a version as a p
 _POINT = re.compile(r"(\d)p(\d)")
 _LLAMA = re.compile(r"llama(\d)-(\d)(?=-)")
 

@@ -71,7 +71,7 @@ def _split(
         (count,) = connection.execute(f"SELECT count(*) {rows} WHERE {is_accepted}").fetchone() or (0,)
         if not count:
             return []
-        gone = ", false AS gone" if kind == "offers" else ""
+        gone = ", false AS gone" if kind == "offers" else ""  # a column of the parts of offers alone
         # rows that are accepted take the place of what stood for them, such as their earlier price
         both = f"SELECT * EXCLUDE (row_id, doubt, was){gone} {rows} WHERE {is_accepted}"
         if published is not None:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 FIRST_DAY = date(1990, 1, 1)  # no price, datasheet or measurement here is older
 _BEYOND = 2.0**63  # the first whole number that DuckDB's BIGINT cannot hold
 TEXT_FORMULA = r"=[^=>\s]"  # of a text, where => and == are none
+# of a number: = and @ begin a formula, + and - one unless a digit follows
 _FORMULA = re.compile(r"[=@]|[+-][^0-9.]")
+# 1,234.5 and its like, with the marks of several countries; 1,5 alone is a decimal comma
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d+)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 FLAGS = {"1": True, "0": False, "true": True, "false": False}
