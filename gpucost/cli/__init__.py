@@ -18,17 +18,18 @@ from gpucost.errors import GpuCostError, UsageError, nearest, shortened
 from gpucost.gate import beside
 
 # A command builds what it needs and ends: a search for garbage cycles after every 700 objects only delays it.
-COLLECT_AFTER = (100_000, 20, 50)
+_COLLECT_AFTER = (100_000, 20, 50)
 
 # command -> (module with an attribute of its name, or `command`, or `command_of`, which makes any question's; its help)
 _LISTED = beside(__file__, "commands")[1:]  # a subcommand of note is listed too, without a module
 COMMANDS = {name: (f"gpucost.cli.{module}", text) for name, _, module, text in _LISTED if module}
-MOVED = {name: (group, command) for name, group, command in beside(__file__, "moved")[1:]}  # for one more release
+# The old name of a command -> its group and its name there, for one more release.
+MOVED = {name: (group, command) for name, group, command in beside(__file__, "moved")[1:]}
 
 _INVOKED = "gpucost.asked"  # where a context keeps the command found, and the words behind it
 
 
-class LazyGroup(click.Group):
+class _LazyGroup(click.Group):
     """A group that knows its commands' names and help without importing their modules."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -45,9 +46,9 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(COMMANDS[cmd_name][0])
-        if hasattr(module, "command_of"):
+        if hasattr(module, "command_of"):  # of questions, which are built from their signatures
             loaded = module.command_of(cmd_name)
-        else:
+        else:  # three forms: several commands of one module, a single one, or a click group
             loaded = getattr(module, cmd_name, None) or module.command
         assert isinstance(loaded, click.Command)
         return loaded
@@ -74,6 +75,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except (GpuCostError, click.BadParameter) as error:
+            # the settings are read only once an error asks for them
             from gpucost.cli.options import speaker_of
 
             name, command, arguments = ctx.meta.get(_INVOKED, (None, None, ()))
@@ -94,7 +96,7 @@ class LazyGroup(click.Group):
         formatter.write_text("Each command: gpucost COMMAND --help")
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="gpucost")
 @click.option("--debug", is_flag=True, help="Show a traceback when something fails.")
 @click.pass_context
@@ -104,36 +106,38 @@ def cli(ctx: click.Context, debug: bool) -> None:
     if name and (command := cli.get_command(ctx, name)):
         from gpucost.cli.options import defaults_of
 
+        # click takes what settings say where the command line says nothing
         ctx.default_map = {name: defaults_of(command, name)}
 
 
 def main() -> None:
     """Run the command line; a GpuCostError becomes one sentence on stderr and its exit code."""
     debug = "--debug" in sys.argv
-    _open_closed()
-    _write_any_sign()
+    _ready_streams()
     warnings.showwarning = lambda message, *_: say(str(message))
-    gc.set_threshold(*COLLECT_AFTER)
+    gc.set_threshold(*_COLLECT_AFTER)
     try:
         _check_completion(os.environ)
         code = cli.main(standalone_mode=False, prog_name="gpucost")
-        sys.stdout.flush()
+        sys.stdout.flush()  # a full disk or a closed pipe is found here, not when Python ends
         sys.exit(code if isinstance(code, int) else 0)
     except GpuCostError as error:
         _trace(debug)
         say(str(error))
         sys.exit(error.exit_code)
-    except click.exceptions.Abort:
+    except click.exceptions.Abort:  # Ctrl-C at a prompt
         say("interrupted")
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
+    # click's own message, cut and made harmless as ours are
     except click.ClickException as error:
         text = io.StringIO()
         error.show(text)
         click.echo(printable(shortened(text.getvalue())), err=True, nl=False)
         sys.exit(error.exit_code)
     except BrokenPipeError:
+        # nobody reads any more: what Python would flush at its end goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:  # a full disk, a file that vanished: the user's to mend
@@ -142,8 +146,9 @@ def main() -> None:
         say(shortened(f"cannot read or write{file_text}: {error.strerror or error}."))
         sys.exit(2)
     except Exception as error:
-        if _told_by or str(error) == "Query interrupted":  # a library told to end says so in its own way
-            sys.exit(128 + (_told_by or signal.SIGINT))
+        # an interrupt while a library of C works comes out as its own kind of error
+        if _signal_received or str(error) == "Query interrupted":
+            sys.exit(128 + (_signal_received or signal.SIGINT))  # as a shell says by which signal a program ended
         _trace(debug)
         say(f"internal error: {type(error).__name__}: {error}. Run again with --debug and report it.")
         sys.exit(1)
@@ -159,7 +164,7 @@ def _check_completion(environment: Mapping[str, str]) -> None:
         raise UsageError(
             f"_GPUCOST_COMPLETE: expected bash_source, zsh_source or fish_source, not {shortened(request)!r}."
         )
-    cursor = environment.get("COMP_CWORD", "")
+    cursor = environment.get("COMP_CWORD", "")  # fish hands the line over whole, and no number
     if step == "complete" and ("COMP_WORDS" not in environment or (shell != "fish" and not cursor.isdecimal())):
         raise UsageError(
             f"_GPUCOST_COMPLETE={request}: COMP_WORDS and COMP_CWORD say what is to be completed; one is missing."
@@ -174,20 +179,17 @@ def _trace(debug: bool) -> None:
         click.echo("\n".join(map(printable, traceback.format_exc().splitlines())), err=True)
 
 
-def _open_closed() -> None:
-    """Lead a closed stdin, stdout or stderr nowhere; no other file may take its number, here or in a child."""
-    if None not in (sys.stdin, sys.stdout, sys.stderr):
-        return
-    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest that is free
-        os.set_inheritable(number, True)
-    os.close(number)
-    for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace"))
-
-
-def _write_any_sign() -> None:
-    """Have every sign written: as UTF-8 into pipes and files, and on a terminal of fewer signs as an escape."""
+def _ready_streams() -> None:
+    """Lead a closed stdin, stdout or stderr nowhere, and have every sign written."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        # no other file may take the number of a closed stream, here or in a child
+        while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest that is free
+            os.set_inheritable(number, True)
+        os.close(number)
+        for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+            if getattr(sys, name) is None:
+                setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace"))
+    # as UTF-8 into pipes and files, and on a terminal of fewer signs as an escape
     for stream in (sys.stdout, sys.stderr):
         encoding = (getattr(stream, "encoding", None) or "").lower().replace("-", "").replace("_", "")
         if encoding != "utf8" and hasattr(stream, "reconfigure"):
@@ -197,52 +199,44 @@ def _write_any_sign() -> None:
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def _heed_signals() -> None:
-    """Have what ends a program from outside take its temporary files along, as an interrupt does."""
+_signal_received = 0  # by which the program is told to end
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    global _signal_received
+    _signal_received = number
+    signal.default_int_handler(number, frame)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    global _signal_received
+    _signal_received = number
+    signal.signal(number, signal.SIG_DFL)  # a second one does not wait
+    sys.exit(128 + number)  # so that temporary files go along, as they do at an interrupt
+
+
+def run() -> None:
+    """Run the command line as a program: the process ends at once, for taking everything apart first takes longer."""
+    import socket
+    import threading
+
+    # what ends a program from outside takes its temporary files along, as an interrupt does
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
             signal.signal(number, _end)
 
-
-def _wake_on_signals() -> None:
-    """Have a signal end the database's work at once: a handler of ours runs only once that is over."""
-    import socket
-    import threading
-
-    heard, told = socket.socketpair()
-    told.setblocking(False)
-    signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    # a handler of ours runs only once the database's work is over: this thread ends that work as soon as a signal comes
+    heard, woken = socket.socketpair()
+    woken.setblocking(False)
+    signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
 
     def listen() -> None:
-        kept = told  # closed, it would be nobody's
-        while kept and heard.recv(1):
+        while heard.recv(1):
             if loader := sys.modules.get("gpucost.catalog.loader"):
                 loader.interrupt()
 
     threading.Thread(target=listen, daemon=True).start()
-
-
-_told_by = 0  # the signal that ends the program
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    global _told_by
-    _told_by = number
-    signal.default_int_handler(number, frame)
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    global _told_by
-    _told_by = number
-    signal.signal(number, signal.SIG_DFL)  # a second one does not wait
-    sys.exit(128 + number)
-
-
-def run() -> None:
-    """Run the command line as a program: the process ends at once, for taking everything apart first takes longer."""
-    _heed_signals()
-    _wake_on_signals()
     try:
         if callable(signal.getsignal(signal.SIGINT)):  # until now it ended the program at once: nothing was begun
             signal.signal(signal.SIGINT, _interrupt)
@@ -252,6 +246,7 @@ def run() -> None:
     except KeyboardInterrupt:  # a second one, or one before anything was begun
         code = 130
     try:
+        # os._exit writes out nothing
         sys.stdout.flush()
         sys.stderr.flush()
     except OSError:  # nobody reads any more

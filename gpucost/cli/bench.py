@@ -2,7 +2,7 @@
 
 import sys
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,9 +10,6 @@ from gpucost.bench.cases import GROUPS, PROFILES
 from gpucost.cli.help import GroupedCommand
 from gpucost.cli.options import Output, catalog_options, output_options
 from gpucost.units import TERA
-
-if TYPE_CHECKING:
-    from gpucost.render.document import Document
 
 
 @click.command(name="bench", cls=GroupedCommand)
@@ -68,35 +65,54 @@ def command(
         read_bench(file)
         if show
         else bench(
-            file, profile=profile, device=device, gpus=gpus, groups=groups, folder=data_folder, anew=anew, report=_say
+            file,
+            profile=profile,
+            device=device,
+            gpus=gpus,
+            groups=groups,
+            folder=data_folder,
+            anew=anew,
+            report=_show_progress,
         )
     )
     chip = verdict.accelerator_of(catalog, str(measured["machine"]["device"]))
-    rows = _judged(catalog, measured, chip)
+    rows = _rows_beside_yardsticks(catalog, measured, chip)
     findings = verdict.findings(measured, chip, rows)
     if chip is None:
+        # the device is not on record, so no peak and no machine stands beside the figures
         findings.insert(0, f"no accelerator on record matches {measured['machine']['device']}: figures only, no peaks")
     gpus = measured["machine"]["gpus"]
     against = " against the datasheet" if chip else ""
     title = f"{f'{gpus} × ' if gpus else ''}{measured['machine']['device']}: measured{against}"
     roof, ranges = verdict.roofline(measured, chip) if chip else [], verdict.ranges_of(measured)
+    # for a program: the rows, and beside them the points of the roof
     if out.fields or out.format in ("json", "csv"):
         out.rows(rows, "bench", catalog, findings, title, roofline=roof, ranges=ranges)
         return
     dated = {"as_of": str(catalog.as_of), "catalog_version": catalog.version}
     list_name = "bench sheet" if out.ending == ".xlsx" else "bench"
-    _write(out, document(title, rows, roof, ranges, findings, list_name=list_name, **dated))
+    page = document(title, rows, roof, ranges, findings, list_name=list_name, **dated)
+    if out.is_document:
+        from gpucost.render.rows import write_document
+
+        write_document(page, str(out.file))
+        return
+    from gpucost.render import markdown, text
+
+    out.text(markdown.write(page) if out.format == "md" else text.write(page, all_sections=True), written=True)
 
 
-def _judged(catalog: Any, measured: Any, chip: Any) -> list[dict[str, Any]]:
+def _rows_beside_yardsticks(catalog: Any, measured: Any, chip: Any) -> list[dict[str, Any]]:
     """Return each kind of work beside its peak, machines on record, and published training steps of a known chip."""
     from gpucost.bench import verdict
 
     if chip is None:
         return verdict.rows_of(verdict.yardsticks(measured, None, {}))
     shares = verdict.shares_by_machine(catalog.rows("bench_measurements"), catalog)
+    # of machines on record the middle one: what is usual, beside the datasheet's peak
     sticks = verdict.yardsticks(measured, chip, {key: median(machine_shares) for key, machine_shares in shares.items()})
-    if chip.bf16_tflops and (fastest_tflops := _training_tflops(catalog, measured, chip)):
+    fastest_tflops = _training_tflops(catalog, measured, chip) if chip.bf16_tflops else []
+    if fastest_tflops:
         published = [rate / chip.bf16_tflops for rate in _training_tflops(catalog, None, chip)]
         usual = median(published) if published else None
         sticks.append(
@@ -123,35 +139,25 @@ def _training_tflops(catalog: Any, bench: Any, chip: Any) -> list[float]:
     else:
         core_rows = [row for row in catalog.rows("training_measurements") if row["core"] and row["precision"] == "bf16"]
         names = {row["gpu"] for row in core_rows}
-        same = {
-            name for name in names if (named_chip := verdict.accelerator_of(catalog, name)) and named_chip.id == chip.id
-        }
+        chips = {name: verdict.accelerator_of(catalog, name) for name in names}
+        same = {name for name, named_chip in chips.items() if named_chip and named_chip.id == chip.id}
         rows_of_chip = [row for row in core_rows if row["gpu"] in same]
     gathered = training.gather(rows_of_chip, catalog, as_written=True)
     if not gathered.rows:
         return []
     seen = training.observe(gathered)
+    # tokens per second times the FLOP of a token: what the model needs, whatever is recomputed
     rates = np.exp(seen.log_measured) * model_flop(seen.case.shape, seen.case.recipe.sequence_tokens) / TERA
+    # mixtures of experts route tokens, which is no matter of the chip's products
     dense = [(row.source, rate) for row, rate in zip(gathered.rows, rates, strict=True) if not row.architecture.experts]
     by_source = {name: [rate for source, rate in dense if source == name] for name, _ in dense}
-    return [float(rate) for _, rate in dense] if bench else [float(median(gathered)) for gathered in by_source.values()]
+    if bench:
+        return [float(rate) for _, rate in dense]
+    return [float(median(rates_of_source)) for rates_of_source in by_source.values()]
 
 
-def _write(out: Output, document: "Document") -> None:
-    """Write a document as a page or a workbook, as Markdown or on the terminal."""
-    from gpucost.render import markdown, text
-
-    if out.is_document:
-        from gpucost.render.rows import write_document
-
-        write_document(document, str(out.file))
-    else:
-        made_text = markdown.write(document) if out.format == "md" else text.write(document, all_sections=True)
-        out.text(made_text, written=True)
-
-
-def _say(done: int, total: int, name: str) -> None:
-    """Show progress on a terminal."""
+def _show_progress(done: int, total: int, name: str) -> None:
     if sys.stderr.isatty():
         end = "\n" if done == total else ""
+        # carriage return and "erase to the end": the line is written over, cut so that it stays one
         click.echo(f"\r\x1b[K{done} of {total} {name}"[:100] + end, err=True, nl=False)

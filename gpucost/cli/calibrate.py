@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpucost.physics.calibration import Calibration
 
 FILES = {"training": "calibration.csv", "serving": "serving_calibration.csv"}
-SMALLEST_CHANGE = 0.002
+_SMALLEST_CHANGE = 0.002  # of a figure that is shown: what a screen of one decimal would round away
 
 
 @click.command(name="calibrate", cls=GroupedCommand)
@@ -120,59 +120,79 @@ def command(
     """
     from gpucost.calibration import fits
     from gpucost.catalog import open_catalog
+    from gpucost.physics.calibration import as_csv
 
+    # what fits nothing: of the options typed beside it none may be ignored without a word
     if undo or listed:
-        _alone(*(("--undo", "kind", "machine", "software") if undo else ("--list",)))
+        flag, also = ("--undo", {"kind", "machine", "software"}) if undo else ("--list", set())
+        heeded = {flag[2:], "listed", "format_", "fields", "output_file", *also}
+        if typed := _typed(lambda name: name not in heeded):
+            raise click.UsageError(f"{flag} fits nothing, so it does not use {typed}: leave it out.")
     if undo:
         if machine is not None or log["software"] is not None:
-            say(_without(machine, log["software"]))
+            path, catalog = _place("training"), open_catalog()
+            without = fits.without(catalog, machine) if machine else fits.without_stack(catalog, log["software"])
+            _write(path, as_csv(without))
+            say(f"{path} holds no run of {machine or log['software']} any more.")
             return
-        asked = [kind] if spoke("kind") is ParameterSource.COMMANDLINE else list(FILES)
-        for sentence in _undone(asked):
-            say(sentence)
+        # one bench made the calibrations of both kinds, so both go where none is named
+        kinds = [kind] if spoke("kind") is ParameterSource.COMMANDLINE else list(FILES)
+        _undo(kinds)
         return
     if estimate and kind != "training":
         raise click.UsageError("--estimate applies to training: leave it out with --kind serving.")
     if not (listed or log["from_log"]):
-        _refuse_idle(files, measurements)
+        # a bench is held to --gpu; everything else of a log describes the run that it is of
+        benches = any(file.lower().endswith(".json") for file in (*files, measurements or ""))
+        if typed := _typed(lambda name: name in _OF_A_LOG and not (benches and name == "gpu")):
+            raise click.UsageError(f"{typed}: only with --from-log, the log of the run.")
+        if not files and not measurements:
+            raise click.UsageError("nothing to fit: name a bench, a file of your own runs, or a log with --from-log.")
     catalog = open_catalog()
     if listed:
         out.rows(fits.stacks_of(catalog), "calibrate stacks", catalog, title="Software of your own")
         return
-    stack = _stack(kind, log)
-    named = [*files, *([] if measurements is None else [measurements])]
-    benches = [] if log["from_log"] else [file for file in named if file.lower().endswith(".json")]
-    both = bool(benches) and spoke("kind") is not ParameterSource.COMMANDLINE  # a bench speaks of both
+    stack = _own_stack(kind, log)
+    paths = [*files, *([] if measurements is None else [measurements])]
+    bench_paths = [] if log["from_log"] else [path for path in paths if path.lower().endswith(".json")]
+    both = bool(bench_paths) and spoke("kind") is not ParameterSource.COMMANDLINE  # a bench speaks of both
     runs_by_kind: dict[str, list[dict[str, Any]]] = {}
     for of in list(FILES) if both else [kind]:
-        rows = _own_rows(catalog, of, named if of == kind else benches, log)
+        rows = _own_rows(catalog, of, paths if of == kind else bench_paths, log)
         if machine:
             rows = [{**row, "id": f"{machine}: {row.get('id') or number}"} for number, row in enumerate(rows, 1)]
         if rows or of == kind:
             runs_by_kind[of] = rows
-    _show_own(out, catalog, runs_by_kind, stack, estimate, save)
-
-
-def _alone(flag: str, *also: str) -> None:
-    """Refuse what was typed beside an option that fits nothing, but for what it takes and how it is written."""
-    taken = {flag[2:], "listed", "format_", "fields", "output_file", *also}
-    if typed := _typed(lambda name: name not in taken):
-        raise click.UsageError(f"{flag} fits nothing, so it does not use {typed}: leave it out.")
-
-
-def _refuse_idle(files: tuple[str, ...], measurements: str | None) -> None:
-    """Refuse what was typed of a log where there is none, and of runs of one's own where no file holds any."""
-    benches = any(file.lower().endswith(".json") for file in (*files, measurements or ""))  # a bench is held to --gpu
-    if typed := _typed(lambda name: name in OF_A_LOG and not (benches and name == "gpu")):
-        raise click.UsageError(f"{typed}: only with --from-log, the log of the run.")
-    if not files and not measurements:
-        raise click.UsageError("nothing to fit: name a bench, a file of your own runs, or a log with --from-log.")
+    # lay one's own runs over the current calibrations, show what that changes, and keep it where asked
+    changes: list[dict[str, Any]] = []
+    hints: list[str] = []
+    runs_used = 0
+    for of, runs in runs_by_kind.items():
+        stack_of_kind = stack if of == "training" else ""
+        read = fits.read_own(catalog, of, runs, stack_of_kind)
+        calibration, rows = fits.fit_read(catalog, of, read, stack_of_kind)
+        if save:
+            _write(_place(of), as_csv(rows))
+        if len(runs_by_kind) == 1 and _as_table(out, rows):
+            return
+        hints += _first("left out: ", [f"{shown(entry['id'])}: {entry['reason']}" for entry in read.skipped])
+        kin = [(row.id, note) for row in read.rows for note in row.notes if " taken as " in note]
+        hints += _first("", [f"{shown(name)}: {note}" for name, note in kin])
+        runs_used += len(read.rows)
+        if estimate and of == "training":
+            changes += _changes_of_estimate(catalog, estimate, calibration)
+        changes += fits.changes(catalog, of, rows, _SMALLEST_CHANGE)
+    hints += [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
+    title = f"What {f'{runs_used} of your own runs change' if runs_used > 1 else 'your run changes'}"
+    if len(runs_by_kind) > 1:
+        title += ", in training and in serving"
+    out.rows(changes, "calibrate changes", catalog, hints, title)
 
 
 def _typed(of: Callable[[str], bool]) -> str:
     """Return the options of a kind that stand on the command line."""
-    named = [option for option in click.get_current_context().command.params if option.name and of(option.name)]
-    return ", ".join(option.opts[0] for option in named if spoke(str(option.name)) is ParameterSource.COMMANDLINE)
+    options = [option for option in click.get_current_context().command.params if option.name and of(option.name)]
+    return ", ".join(option.opts[0] for option in options if spoke(str(option.name)) is ParameterSource.COMMANDLINE)
 
 
 def _as_table(out: Output, rows: list[dict[str, Any]]) -> bool:
@@ -186,47 +206,7 @@ def _as_table(out: Output, rows: list[dict[str, Any]]) -> bool:
     return True
 
 
-def _show_own(
-    out: Output,
-    catalog: "Catalog",
-    runs_by_kind: Mapping[str, list[dict[str, Any]]],
-    stack: str,
-    estimate: str | None,
-    save: bool,
-) -> None:
-    """Lay one's own runs over the current calibrations; show what that changes, keep it where asked.
-
-    A bench speaks of training and of serving at once.
-    """
-    from gpucost.calibration import fits
-    from gpucost.physics.calibration import as_csv
-
-    moved: list[dict[str, Any]] = []
-    hint: list[str] = []
-    used = 0
-    for kind, runs in runs_by_kind.items():
-        of_stack = stack if kind == "training" else ""
-        read = fits.read_own(catalog, kind, runs, of_stack)
-        calibration, rows = fits.fit_read(catalog, kind, read, of_stack)
-        if save:
-            _write(_place(kind), as_csv(rows))
-        if len(runs_by_kind) == 1 and _as_table(out, rows):
-            return
-        hint += _first("left out: ", [f"{shown(entry['id'])}: {entry['reason']}" for entry in read.skipped])
-        taken = [(row.id, note) for row in read.rows for note in row.notes if " taken as " in note]
-        hint += _first("", [f"{shown(name)}: {note}" for name, note in taken])
-        used += len(read.rows)
-        if estimate and kind == "training":
-            moved += _effect(catalog, estimate, calibration)
-        moved += fits.changes(catalog, kind, rows, SMALLEST_CHANGE)
-    hint += [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
-    title = f"What {f'{used} of your own runs change' if used > 1 else 'your run changes'}"
-    if len(runs_by_kind) > 1:
-        title += ", in training and in serving"
-    out.rows(moved, "calibrate changes", catalog, hint, title)
-
-
-def _stack(kind: str, log: dict[str, Any]) -> str:
+def _own_stack(kind: str, log: dict[str, Any]) -> str:
     """Return the class of one's own that is asked for; the name of a stack of others, which a log is of, is none."""
     from gpucost.arguments.kinds import OWN_NAME
     from gpucost.physics.software import software_class
@@ -237,82 +217,73 @@ def _stack(kind: str, log: dict[str, Any]) -> str:
         if name and not log["from_log"]:
             raise click.UsageError("--software names classes of training stacks; an engine is named with --from-log.")
         return ""
-    taken = name in SOFTWARE or software_class(name) != "unknown"
-    if taken and log["from_log"]:
+    is_shipped = name in SOFTWARE or software_class(name) != "unknown"
+    if is_shipped and log["from_log"]:
         return ""
-    if taken:
+    if is_shipped:
         raise click.UsageError(f"--software: {name!r} is the name of a shipped class or stack. Take another.")
     if not OWN_NAME.fullmatch(name):
+        # the name becomes a value of --software, and a key of the calibration
         rule = "small letters, digits, dots and hyphens, a letter first, at most 40"
         raise click.UsageError(f"--software: {shown(log['software'])} is not a valid class name: use {rule}.")
-    log["software"] = None
+    log["software"] = None  # the runs are of this class, not of a stack that the fit would look up
     return name
 
 
 def _first(prefix: str, reasons: Sequence[str]) -> list[str]:
     """Return the first of some reasons as sentences, and how many more there are."""
-    more = len(reasons) - MOST_SKIPPED
-    return [f"{prefix}{reason}." for reason in reasons[:MOST_SKIPPED]] + [f"{prefix}{more:,} more."] * (more > 0)
+    more = len(reasons) - _MOST_REASONS
+    return [f"{prefix}{reason}." for reason in reasons[:_MOST_REASONS]] + [f"{prefix}{more:,} more."] * (more > 0)
 
 
-def _without(machine: str | None, stack: str | None) -> str:
-    """Take a named machine's runs, or a class of one's own, out of the book."""
-    from gpucost.calibration import fits
-    from gpucost.catalog import open_catalog
-    from gpucost.physics.calibration import as_csv
-
-    path, catalog = _place("training"), open_catalog()
-    left = fits.without(catalog, machine) if machine else fits.without_stack(catalog, str(stack))
-    _write(path, as_csv(left))
-    return f"{path} holds no run of {machine or stack} any more."
-
-
-MOST_SKIPPED = 5  # runs that are left out, or taken as something, of which the reason is told
-FIGURES = {
+_MOST_REASONS = 5  # of runs that are left out, or taken as something else
+# The figures of a saved estimate that are shown before and after, and the ends of their ranges.
+_FIGURES = {
     "cost_usd": "USD, the first option",
     "cost_low_usd": "USD, its low end",
     "cost_high_usd": "USD, its high end",
     "days": "days",
     "tokens_per_s_per_gpu": "tokens per second and GPU",
 }
-ENDS = {
+_ENDS = {
     "cost_usd": ("cost_low_usd", "cost_high_usd"),
     "days": ("days_low", "days_high"),
     "tokens_per_s_per_gpu": ("tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high"),
 }
 
 
-def _effect(catalog: "Catalog", path: str, calibration: "Calibration") -> list[dict[str, Any]]:
-    """Return a saved estimate's figures under the current calibration and under another one."""
+def _changes_of_estimate(catalog: "Catalog", path: str, calibration: "Calibration") -> list[dict[str, Any]]:
+    """Return how the figures of a saved estimate move from the current calibration to another one, a row each."""
     from gpucost.answers.saved import read_estimate, reading
     from gpucost.ask.estimate import rerun
     from gpucost.catalog.calibrations import training_calibration
 
+    def width(option: Mapping[str, Any], name: str) -> float:
+        # of a range: the logarithm of its high end ÷ its low end; 0 where it has none
+        low, high = (float(option[end]) for end in _ENDS.get(name, (name, name)))
+        return math.log(high / low) if low > 0 else 0.0
+
     saved = read_estimate(path)
-    both = (training_calibration(catalog), calibration)
     with reading(path):
-        sides: list[Mapping[str, Any]] = [rerun(saved, one)["options"][0] for one in both]
-        return _moved(sides)
-
-
-def _moved(sides: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return how the figures of an option moved, a row each."""
-    where = ", then ".join(dict.fromkeys(f"{side['gpus']} × {side['gpu']}" for side in sides))
-    rows = []
-    for name, meaning in FIGURES.items():
-        before, after = (float(side[name]) for side in sides)
-        moved = after / before - 1 if before else None
-        change = {"name": name, "before": before, "after": after, "change_fraction": moved}
-        wide, now = (_width(side, name) for side in sides)
-        narrower = 1 - now / wide if wide else None
-        rows.append({**change, "narrower_fraction": narrower, "meaning": f"{meaning} ({where})"})
+        calibrations = (training_calibration(catalog), calibration)
+        firsts: list[Mapping[str, Any]] = [rerun(saved, efficiencies)["options"][0] for efficiencies in calibrations]
+        old, new = firsts
+        # the first option may be another cluster after than before
+        clusters = ", then ".join(dict.fromkeys(f"{option['gpus']} × {option['gpu']}" for option in (old, new)))
+        rows = []
+        for name, meaning in _FIGURES.items():
+            before, after, width_before = float(old[name]), float(new[name]), width(old, name)
+            rows.append(
+                {
+                    "name": name,
+                    "before": before,
+                    "after": after,
+                    "change_fraction": after / before - 1 if before else None,
+                    "narrower_fraction": 1 - width(new, name) / width_before if width_before else None,
+                    "meaning": f"{meaning} ({clusters})",
+                }
+            )
     return rows
-
-
-def _width(option: Mapping[str, Any], name: str) -> float:
-    """Return how wide the range of a figure is: the logarithm of its high end ÷ its low end; 0 where it has none."""
-    low, high = (float(option[end]) for end in ENDS.get(name, (name, name)))
-    return math.log(high / low) if low > 0 else 0.0
 
 
 def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, Any]) -> list[dict[str, Any]]:
@@ -321,7 +292,7 @@ def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, An
     from gpucost.bench.file import read_bench
     from gpucost.bench.verdict import accelerator_of
     from gpucost.calibration import serving
-    from gpucost.calibration.load_results import is_result
+    from gpucost.calibration.load_results import TestedServer, is_result, read_results, sentence_of, serving_row
     from gpucost.calibration.measurements import read_file
 
     rows: list[dict[str, Any]] = []
@@ -339,41 +310,38 @@ def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, An
             rows += from_bench.training_rows(bench, chip.id)
         else:
             rows += serving.own_steps(from_bench.serving_steps(bench, chip.id))
-    if log["from_log"]:
-        rows += _result_rows(log) if kind == "serving" and is_result(log["from_log"]) else [_log_row(log, kind)]
-    return rows
-
-
-def _result_rows(log: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the load tests of a result, as runs of serving."""
-    from gpucost.calibration.load_results import TestedServer, read_results, sentence_of, serving_row
-
-    if typed := _typed(lambda name: name in STATED_BY_RESULTS):
+    if not log["from_log"]:
+        return rows
+    if kind != "serving" or not is_result(log["from_log"]):
+        return [*rows, _log_row(log, kind)]
+    # the load tests of a result, as runs of serving
+    if typed := _typed(lambda name: name in _STATED_BY_RESULTS):
         raise click.UsageError(f"{typed}: the result of a load test says it itself. Leave it out.")
-    path = log["from_log"]
+    # the file states its load and its figures; what it is of may be missing
     degrees = {name: log[name] for name in ("model", "gpu", "gpus", "tensor", "precision")}
-    tests = read_results(path, TestedServer(**degrees, engine=log["software"]))
+    tests = read_results(log["from_log"], TestedServer(**degrees, engine=log["software"]))
     for test in tests:
         say(sentence_of(test))
-    return [serving_row(test) for test in tests]
+    return [*rows, *(serving_row(test) for test in tests)]
 
 
-ENGINES = ("vllm", "sglang")  # whose own logs say the speed again and again
-DEGREES = {"tensor": "tp", "pipeline": "pp"}
-SPLITS = (*DEGREES, "context")  # what parts one copy of the model over GPUs
-LAYOUT_COLUMNS = {
+_ENGINES = ("vllm", "sglang")  # whose own logs say the speed again and again
+_DEGREES = {"tensor": "tp", "pipeline": "pp"}
+_SPLITS = (*_DEGREES, "context")  # what parts one copy of the model over GPUs
+# An option -> its column in models/measurements/training.csv.
+_LAYOUT_COLUMNS = {
     "gpus": "n_gpus",
     "sequence": "seq_len",
     "global_batch": "global_batch",
     "micro_batch": "micro_batch",
-    **DEGREES,
+    **_DEGREES,
     "context": "cp",
     "expert": "ep",
     "sharding": "zero_stage",
     "recompute": "activation_recompute",
 }
-STATED_BY_RESULTS = {"prompt_tokens", "output_tokens", "concurrency"}
-OF_A_LOG = {"model", "gpu", *LAYOUT_COLUMNS, "prompt_tokens", "output_tokens", "concurrency", "precision"}
+_STATED_BY_RESULTS = {"prompt_tokens", "output_tokens", "concurrency"}
+_OF_A_LOG = {"model", "gpu", *_LAYOUT_COLUMNS, *_STATED_BY_RESULTS, "precision"}
 
 
 def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -382,16 +350,19 @@ def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:
 
     read = read_log(lines_of(log["from_log"]), log["from_log"])
     serves = read.format.phase == "serving"
-    from_layout = [name for name in LAYOUT_COLUMNS if log[name] is None and name in read.layout]
-    log_layout = {
-        **read.layout,
-        "global_batch": read.stated("global_batch") or 0,
-    }  # a batch grows: its lines come first
-    for name in LAYOUT_COLUMNS:
-        in_log = value if isinstance(value := log_layout.get(name), str) else value and int(value)
-        if log[name] is not None and in_log and log[name] != in_log:
-            say(f"--{name.replace('_', '-')} {log[name]} holds, though {log['from_log']} says {in_log}.")
-    log |= {name: value if isinstance(value := log_layout[name], str) else int(value) for name in from_layout}
+
+    def value_of(value: Any) -> Any:
+        return value if value is None or isinstance(value, str) else int(value)
+
+    # a batch may grow in a run: what the log says of it first counts
+    stated_layout = {**read.layout, "global_batch": read.stated("global_batch") or 0}
+    log_layout = {name: value_of(stated_layout.get(name)) for name in _LAYOUT_COLUMNS}
+    # what is typed holds; what is not, the log says
+    from_layout = [name for name in _LAYOUT_COLUMNS if log[name] is None and name in read.layout]
+    for name, value in log_layout.items():
+        if log[name] is not None and value and log[name] != value:
+            say(f"--{name.replace('_', '-')} {log[name]} holds, though {log['from_log']} says {value}.")
+    log |= {name: log_layout[name] for name in from_layout}
     if serves and not log["gpus"] and log["tensor"]:
         log["gpus"] = log["tensor"] * (log["pipeline"] or 1)
     log["gpus"] = log["gpus"] or None
@@ -401,40 +372,36 @@ def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:
     if read.format.phase != kind:
         raise click.UsageError(f"{log['from_log']} is a log of {read.format.phase}: give --kind {read.format.phase}.")
     layout_text = ", ".join(
-        f"{name.replace('_', ' ')} {log[name]}" for name in from_layout if not serves or name in DEGREES
+        f"{name.replace('_', ' ')} {log[name]}" for name in from_layout if not serves or name in _DEGREES
     )
     say(f"{log['from_log']} is of {read.format.name}{f' and says {layout_text}' if layout_text else ''}.")
+    # what every run of a log is known by; the day of its last line dates software that names no version
+    path = Path(log["from_log"])
+    day = date.fromtimestamp(path.stat().st_mtime).isoformat()
+    identity = {"id": path.name, "source_name": "your log", "as_of": day, "core": 1, "n_gpus": log["gpus"]}
+    identity |= {"model": log["model"], "gpu": log["gpu"]}
     if serves:
-        return _served_row(log, read)
-    if log["gpus"] % (degrees := math.prod(log[name] or 1 for name in SPLITS)):
-        product = " × ".join(f"{name} {log[name] or 1}" for name in SPLITS)
+        return identity | _columns_of_service(log, read)
+    if log["gpus"] % (degrees := math.prod(log[name] or 1 for name in _SPLITS)):
+        product = " × ".join(f"{name} {log[name] or 1}" for name in _SPLITS)
         raise click.UsageError(f"{product} is {degrees}, and {log['gpus']} GPUs are not a multiple of it.")
     if not log["global_batch"] and log["sequence"] and (step_tokens := read.stated("tokens_per_step")):
         log["global_batch"] = round(step_tokens / log["sequence"])
     batch = log["global_batch"] or read.stated("global_batch")
     speed = training_speed(read, gpus=log["gpus"], sequence_tokens=log["sequence"], global_batch=log["global_batch"])
     say(f"{speed:,.5g} tokens per second and GPU, the median of {len(read.readings):,} lines without the warm-up.")
-    return (
-        _of_log(log)
-        | {column: log[name] for name, column in LAYOUT_COLUMNS.items()}
-        | {
-            "framework": log["software"] or read.format.name,
-            "global_batch": batch,
-            "measured_tokens_per_s_per_gpu": speed,
-        }
-    )
+    return {
+        **identity,
+        **{column: log[name] for name, column in _LAYOUT_COLUMNS.items()},
+        "framework": log["software"] or read.format.name,
+        "global_batch": batch,
+        "measured_tokens_per_s_per_gpu": speed,
+    }
 
 
-def _of_log(log: dict[str, Any]) -> dict[str, Any]:
-    """Return what every run of a log is known by; the day of its last line dates software that names no version."""
-    path = Path(log["from_log"])
-    day = date.fromtimestamp(path.stat().st_mtime).isoformat()
-    identity = {"id": path.name, "source_name": "your log", "as_of": day, "core": 1, "n_gpus": log["gpus"]}
-    return {**identity, "model": log["model"], "gpu": log["gpu"]}
-
-
-def _served_row(log: dict[str, Any], read: "Log") -> dict[str, Any]:
+def _columns_of_service(log: dict[str, Any], read: "Log") -> dict[str, Any]:
     """Return the replica that a serving log tells of, in the columns of models/measurements/serving.csv."""
+    # what is not typed follows from the totals of the log: tokens ÷ requests
     requests = read.last("requests")
     for name in ("prompt_tokens", "output_tokens"):
         total = read.last(name)
@@ -442,11 +409,12 @@ def _served_row(log: dict[str, Any], read: "Log") -> dict[str, Any]:
     missing = [f"--{name.replace('_', '-')}" for name in ("prompt_tokens", "output_tokens") if not log[name]]
     if missing:
         raise click.UsageError(f"a serving log needs the lengths of requests: give {', '.join(missing)}.")
-    take = read.usual if read.format.name in ENGINES else read.last  # the newest of several benchmarks, whole
+    # a server's own log says its speed again and again: its usual one; of several benchmarks in one file the newest
+    take = read.usual if read.format.name in _ENGINES else read.last
     speed, tpot_s = take("output_tokens_per_s"), take("tpot_s") or take("itl_s")
     if speed:
         say(f"{speed:,.5g} output tokens per second of the replica.")
-    return _of_log(log) | {
+    return {
         "tp": log["gpus"],
         "engine": log["software"] or read.format.name.split("-")[0],
         "weight_precision": log["precision"],
@@ -463,6 +431,7 @@ def _place(kind: str) -> Path:
     """Return the file of the user's own book that holds a calibration."""
     from gpucost.catalog.settings import book_folder
 
+    # the book is where a person's own prices and calibrations lie
     folder = book_folder()
     if folder is None:
         raise click.UsageError("there is no home folder for a price book. Name one with GPUCOST_BOOK.")
@@ -476,21 +445,26 @@ def _write(path: Path, text: str) -> None:
     from gpucost.store.files import write_text
 
     path.parent.mkdir(parents=True, exist_ok=True)
+    # one step back is kept: `--undo` takes it
     if path.exists():
         write_text(path.with_suffix(".csv.bak"), path.read_text("utf-8"))
     write_text(path, text)
     say(f"kept in {path}; `gpucost calibrate --undo` removes it.")
 
 
-def _undone(kinds: Sequence[str]) -> list[str]:
-    """Take back the last calibration of each kind, as one bench made them; say what holds now."""
-    told = []
+def _undo(kinds: Sequence[str]) -> None:
+    """Take back the last calibration of each kind, and say what holds now."""
+    undone = False
     for path in map(_place, kinds):
         before = path.with_suffix(".csv.bak")
         if before.exists():
             before.replace(path)
-            told.append(f"{path} holds the calibration before the last one again.")
+            say(f"{path} holds the calibration before the last one again.")
         elif path.exists():
             path.unlink()
-            told.append(f"{path} is gone; the shipped calibration holds.")
-    return told or [f"there is no calibration of your own in {_place(kinds[0]).parent}."]
+            say(f"{path} is gone; the shipped calibration holds.")
+        else:
+            continue
+        undone = True
+    if not undone:
+        say(f"there is no calibration of your own in {_place(kinds[0]).parent}.")

@@ -33,10 +33,48 @@ def command(out: Output) -> None:
     zsh   eval "$(_GPUCOST_COMPLETE=zsh_source gpucost)"
     fish  _GPUCOST_COMPLETE=fish_source gpucost | source
     """
+    from gpucost import __version__
+    from gpucost.catalog import settings
+    from gpucost.catalog.core import data_root
+    from gpucost.limits import LIMITS, limit
     from gpucost.render.text import detect
 
-    rows = [*_places(), *_settings(), *_limits()]
-    warnings = [f"{row['setting']}: {row['note']}" for row in rows if row["note"] and row["kind"] == "setting"]
+    # where things are
+    root = data_root()
+    user, project, book = settings.user_file(), settings.project_file(), settings.book_folder()
+    user_state = "found" if user and user.is_file() else "not there"
+    if user is None:
+        user_state = "no home folder"
+    rows = [
+        _row("place", "version", __version__, "package"),
+        _row("place", "data folder", root, _speaker("data", "package")),
+        _row("place", "user file", user, user_state),
+        _row("place", "project file", project.resolve() if project else None, "found" if project else "not there"),
+        _row("place", "book folder", book, _speaker("book", "found" if book and book.is_dir() else "not there")),
+    ]
+    # what settings say, the last speaker of each, and the defaults of those that nobody spoke of
+    latest: dict[tuple[str, str], settings.Setting] = {(item.command, item.name): item for item in settings.spoken()}
+    rows += [
+        _row("setting", name, default, "default")
+        for name, default in settings.GENERAL.items()
+        if ("", name) not in latest and name not in ("book", "data")  # their rows stand above
+    ]
+    for (table, name), item in latest.items():
+        note = _why_unheeded(table, name)
+        value = item.value if not note else "(not shown)"  # it may be another program's secret
+        setting = f"{table}.{name}" if table else name
+        setting = setting if len(setting) <= _LONGEST else f"{setting[:40]}… ({len(setting):,} characters)"
+        rows.append(_row("setting", setting, value, item.speaker, note))
+    note = "left out: only your own settings file, the environment or the command line may say this"
+    for item in settings.unheeded():
+        setting = f"{item.command}.{item.name}" if item.command else item.name
+        rows.append(_row("setting", setting[:_LONGEST], "(not shown)", item.speaker, note))
+    warnings = [f"{row['setting']}: {row['note']}" for row in rows if row["note"]]
+    # every limit with its reason; the settings raise them
+    rows += [
+        _row("limit", name, f"{limit(name):,.0f} {bound.unit}", _speaker(name, "default"), f"{bound.reason}")
+        for name, bound in LIMITS.items()
+    ]
     why = ("note",) if detect().width >= _WIDE else ()
     out.rows(rows, ("setting", "value", "from", *why), None, warnings)
 
@@ -56,76 +94,30 @@ def _without_keys(text: str) -> str:
     return re.sub(r"(\w://[^?#\s]*)([?#])\S+", r"\1\2…", text)
 
 
-def _places() -> list[dict[str, Any]]:
-    from gpucost import __version__
-    from gpucost.catalog import settings
-    from gpucost.catalog.core import data_root
-
-    root = data_root()
-    user, project, book = settings.user_file(), settings.project_file(), settings.book_folder()
-    user_state = "found" if user and user.is_file() else "no home folder" if user is None else "not there"
-    return [
-        _row("place", "version", __version__, "package"),
-        _row("place", "data folder", root, _speaker("data", "package")),
-        _row("place", "user file", user, user_state),
-        _row("place", "project file", project.resolve() if project else None, "found" if project else "not there"),
-        _row("place", "book folder", book, _speaker("book", "found" if book and book.is_dir() else "not there")),
-    ]
-
-
 def _speaker(name: str, otherwise: str) -> str:
     from gpucost.catalog.settings import spoken
 
-    spoken_items = [item for item in spoken() if item.name == name and not item.command]
-    return spoken_items[-1].speaker if spoken_items else otherwise
+    speakers = [item.speaker for item in spoken() if item.name == name and not item.command]
+    return speakers[-1] if speakers else otherwise
 
 
-def _settings() -> list[dict[str, Any]]:
-    from gpucost.catalog.settings import GENERAL, Setting, spoken, unheeded
-
-    latest: dict[tuple[str, str], Setting] = {(item.command, item.name): item for item in spoken()}
-    rows = [
-        _row("setting", name, default, "default")
-        for name, default in GENERAL.items()
-        if ("", name) not in latest and name not in ("book", "data")
-    ]
-    for (table, name), item in latest.items():
-        note = _ignored(table, name)
-        value = item.value if not note else "(not shown)"  # it may be another program's secret
-        called = f"{table}.{name}" if table else name
-        called = called if len(called) <= _LONGEST else f"{called[:40]}… ({len(called):,} characters)"
-        rows.append(_row("setting", called, value, item.speaker, note))
-    note = "left out: only your own settings file, the environment or the command line may say this"
-    for item in unheeded():
-        called = f"{item.command}.{item.name}" if item.command else item.name
-        rows.append(_row("setting", called[:_LONGEST], "(not shown)", item.speaker, note))
-    return rows
-
-
-def _limits() -> list[dict[str, Any]]:
-    """Return every limit with its reason; the settings raise them."""
-    from gpucost.limits import LIMITS, limit
-
-    return [
-        _row("limit", name, f"{limit(name):,.0f} {bound.unit}", _speaker(name, "default"), f"{bound.reason}")
-        for name, bound in LIMITS.items()
-    ]
-
-
-def _ignored(table: str, name: str) -> str:
+def _why_unheeded(table: str, name: str) -> str:
     """Return why no command heeds a setting, or an empty text."""
     from gpucost.catalog.settings import GENERAL
     from gpucost.limits import LIMITS
 
     options = _options()
-    called = table.replace("-", "_")
-    if table and called not in options:
-        return f"no command has this name{_near(called, options)}"
+    command_name = table.replace("-", "_")
+    if table and command_name not in options:
+        return f"no command has this name{_near(command_name, options)}"
+    if table and name not in options[command_name]:
+        return f"{table} takes no such option{_near(name, options[command_name])}"
     if table:
-        return "" if name in options[called] else f"{table} takes no such option{_near(name, options[called])}"
-    plain = {*GENERAL, *LIMITS, *(name_of_option for names in options.values() for name_of_option in names)}
-    option_names = plain | {f"{path}_{name_of_option}" for path, names in options.items() for name_of_option in names}
-    return "" if name in option_names else f"no option has this name{_near(name, option_names)}"
+        return ""
+    # outside a table the name of an option, alone or behind that of a command
+    plain = {*GENERAL, *LIMITS, *(option for names in options.values() for option in names)}
+    known = plain | {f"{path}_{option}" for path, names in options.items() for option in names}
+    return "" if name in known else f"no option has this name{_near(name, known)}"
 
 
 def _near(name: str, names: Iterable[str]) -> str:
@@ -139,15 +131,16 @@ def _options() -> dict[str, set[str]]:
     from gpucost.cli import COMMANDS, cli
     from gpucost.cli.options import setting_names_of, tables_of
 
+    # commands, and below them their subcommands: this imports every module of the command line
     by_table: dict[str, set[str]] = {}
     waiting: list[tuple[tuple[str, ...], click.Command | None]] = [
         ((name,), cli.get_command(click.Context(cli), name)) for name in COMMANDS
     ]
     while waiting:
-        path, command_found = waiting.pop()
-        assert command_found is not None
-        names = {name for parameter in command_found.params for name in setting_names_of(parameter)}
+        path, parsed_command = waiting.pop()
+        assert parsed_command is not None
+        names = {name for parameter in parsed_command.params for name in setting_names_of(parameter)}
         for table in tables_of(*path):
             by_table.setdefault(table, set()).update(names)
-        waiting += [((*path, inner), sub) for inner, sub in getattr(command_found, "commands", {}).items()]
+        waiting += [((*path, inner), sub) for inner, sub in getattr(parsed_command, "commands", {}).items()]
     return by_table

@@ -49,19 +49,20 @@ def command(
     from gpucost.render.json import dumps
     from gpucost.store.files import replacing
 
-    found = difference(first, second)
+    change = difference(first, second)
     limits = [None if limit is None else float(limit) for limit in (budget, most_rise)]
-    over = beyond(found, *limits)
+    over = beyond(change, *limits)
     if form == "json":
-        rows = [dict(zip(("kind", "cause", "before", "after", "effect"), row, strict=True)) for row in found.rows]
-        text = dumps({**found._asdict(), "change": found.change, "rows": rows, "over": over}) + "\n"
+        rows = [dict(zip(("kind", "cause", "before", "after", "effect"), row, strict=True)) for row in change.rows]
+        text = dumps({**change._asdict(), "change": change.change, "rows": rows, "over": over}) + "\n"
     else:
-        text = as_text(found, over) if form == "text" else as_markdown(found, over, github=form == "github")
+        text = as_text(change, over) if form == "text" else as_markdown(change, over, github=form == "github")
     if output is None:
         click.echo(text, nl=False)
     else:
         with replacing(output) as temporary, open(temporary, "w", encoding="utf-8") as file:
             file.write(text)
         say(f"wrote {output}")
+    # after the comment is written: a check that fails shows why
     if over:
         raise OverBudgetError(" ".join(over))

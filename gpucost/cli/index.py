@@ -38,10 +38,23 @@ def command(
 
     rows = index_rows(catalog)
     if out.ending in (".html", ".htm"):
+        from gpucost.render.document import Column, Document, Paragraph, Section, table_of
         from gpucost.render.html import write_page
 
-        write_page(_page(rows, envelope(catalog)), str(out.file))
+        lines, about = yearly(rows), envelope(catalog)
+        years = (Column(name, name[4:]) for name in lines[0] if name.startswith("usd_2"))  # of usd_2024 the year
+        headings = Column("job"), Column("seller_kind", "seller"), Column("option"), *years, Column("usd_last", "last")
+        table = table_of("At the ends of years, USD", lines, *headings)
+        faults = tuple(Paragraph(text) for text in FAULTS)
+        page = Document(
+            "What three standard jobs cost since 2022",
+            (Section("", (*charts(rows), *table)), Section("What to know before use", faults)),
+            as_of=str(about["as_of"]),
+            catalog_version=str(about["catalog_version"]),
+        )
+        write_page(page, str(out.file))
         return
+    # the ends of years are for a screen; every other form holds every month
     if monthly or out.format != "table" or out.ending in ENDINGS or out.is_document or out.fields:
         out.rows(rows, "index monthly", catalog, FAULTS)
         return
@@ -65,20 +78,3 @@ def charts(rows: "Sequence[dict[str, Any]]") -> "list[Chart]":
         )
         for job in JOBS
     ]
-
-
-def _page(rows: list[dict[str, Any]], about: dict[str, Any]) -> Any:
-    from gpucost.library.price_index import FAULTS, yearly
-    from gpucost.render.document import Column, Document, Paragraph, Section, table_of
-
-    names = [name for name in yearly(rows)[0] if name.startswith("usd_2")]
-    years = (Column(name, name[4:]) for name in names)
-    headings = Column("job"), Column("seller_kind", "seller"), Column("option"), *years, Column("usd_last", "last")
-    table = table_of("At the ends of years, USD", yearly(rows), *headings)
-    faults = tuple(Paragraph(text) for text in FAULTS)
-    return Document(
-        "What three standard jobs cost since 2022",
-        (Section("", (*charts(rows), *table)), Section("What to know before use", faults)),
-        as_of=str(about["as_of"]),
-        catalog_version=str(about["catalog_version"]),
-    )

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 # --- Accelerators.
 
-_MOST_BESIDE = 4
-NOT_KNOWN = "not known"
-SPEEDS = (
+_MOST_BESIDE = 4  # accelerators whose columns one screen holds
+_NOT_KNOWN = "not known"
+_SPEEDS = (
     "GB/s: measured 'of' a stated peak, or computed; cycles: to the use of a load. `gpucost data sources --table"
     " memory_speeds`."
 )
-_YES = {"ecc": "yes"}
 _LINK_TAIL = re.compile(r"[ +].*")  # of a link's name: the switch beside it
+# The facts that stand above the memories, and those below: a label and the columns that one cell holds.
 _BEFORE = (
     ("chip, year", "architecture", "year"),
     ("multiprocessors", "multiprocessors"),
@@ -48,10 +48,11 @@ _AFTER = (
 )
 
 
-def side_by_side(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> list[dict[str, Any]]:
+def _side_by_side(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> list[dict[str, Any]]:
     """Return a row per fact and a column per accelerator: what it is, and its memories from the smallest on."""
     from gpucost.catalog.chips import memory_speeds, terms_of
 
+    # of a chip: that of one multiprocessor, times their number
     def total_mib(row: "Mapping[str, Any]", level: str) -> str | None:
         levels = [fact for fact in catalog.rows("memory_hierarchy") if fact["level"] == level]
         matching = [fact for fact in levels if str(row["architecture"]).startswith(fact["architecture"])]
@@ -63,6 +64,7 @@ def side_by_side(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> lis
     rows = [{**row, **terms_of(catalog, row)} for row in rows]
     speeds = {row["id"]: memory_speeds(catalog, row) for row in rows}
     facts = [_fact(label, rows, *names) for label, *names in _BEFORE]
+    # the memories from the smallest on, each with its size where one is on record, then its speeds
     for level in ("registers", "shared memory"):
         facts.append({"what": level, **{row["id"]: total_mib(row, level) for row in rows}})
         facts += _speeds_of(level, rows, speeds)
@@ -70,6 +72,7 @@ def side_by_side(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> lis
     facts += [_fact("L2 or last cache MB", rows, "l2_mb"), *_speeds_of("L2", rows, speeds)]
     facts += _speeds_of("last cache", rows, speeds, "last cache")
     facts.append(_fact("memory GiB", rows, "memory_gib", "memory_type"))
+    # of the device's memory the stated peak is that of its datasheet
     of = {row["id"]: speeds[row["id"]].get("device memory", {}) | {"peak": [row["hbm_gb_per_s"]]} for row in rows}
     facts += _speeds_of("device memory", rows, {id_: {"device memory": peaks} for id_, peaks in of.items()})
     facts += [_fact(label, rows, *names) for label, *names in _AFTER]
@@ -82,31 +85,34 @@ def _fact(label: str, rows: "Sequence[Mapping[str, Any]]", *names: str) -> dict[
     from gpucost.render.document import format_value
 
     def cell(row: "Mapping[str, Any]") -> Any:
-        if names[0] in ("ecc", "mig_slices"):
-            return None if row[names[0]] is None else "no" if not row[names[0]] else _YES.get(names[0]) or row[names[0]]
+        value = row[names[0]]
         if names[0] == "street_low_usd":
             if not is_sold(row):
                 return "for rent only"
-            return None if row[names[0]] is None else f"{row[names[0]]:,.0f}–{row[names[1]] or row[names[0]]:,.0f}"
+            return None if value is None else f"{value:,.0f}–{row[names[1]] or value:,.0f}"
+        if names[0] in ("ecc", "mig_slices"):
+            if value is None or not value:
+                return None if value is None else "no"
+            return "yes" if names[0] == "ecc" else value
         if names[-1] == "scaleup_gpus":
-            return f"{row[names[0]]:g} × {row[names[1]]}" if row[names[0]] else None
-        return row[names[0]] if len(names) == 1 else " ".join(format_value(row[name]) for name in names)
+            return f"{value:g} × {row[names[1]]}" if value else None
+        return value if len(names) == 1 else " ".join(format_value(row[name]) for name in names)
 
     return {"what": label, **{row["id"]: cell(row) for row in rows}}
 
 
 def _speeds_of(
-    level: str, rows: "Sequence[Mapping[str, Any]]", speeds: "Mapping[str, Any]", named: str = " "
+    level: str, rows: "Sequence[Mapping[str, Any]]", speeds: "Mapping[str, Any]", heading: str = " "
 ) -> "Iterator[dict[str, Any]]":
-    """Give bandwidth and latency of a memory below its size; of one without a size, `named`, what a source says."""
+    """Give bandwidth and latency of a memory below its size; of one without a size, `heading`, what a source says."""
     of_level = {row["id"]: speeds[row["id"]].get(level, {}) for row in rows}
     written = {
         "GB/s": {id_: _bandwidth(speed) for id_, speed in of_level.items()},
-        "cycles": {id_: _span(speed.get("cycles")) or NOT_KNOWN for id_, speed in of_level.items()},
+        "cycles": {id_: _span(speed.get("cycles")) or _NOT_KNOWN for id_, speed in of_level.items()},
     }
     for quantity, cells in written.items():
-        if not named.strip() or any(text != NOT_KNOWN for text in cells.values()):
-            yield {"what": f"{named} {quantity}", **cells}
+        if not heading.strip() or any(text != _NOT_KNOWN for text in cells.values()):
+            yield {"what": f"{heading} {quantity}", **cells}
 
 
 def _bandwidth(speed: "Mapping[str, list[float]]") -> str:
@@ -117,7 +123,7 @@ def _bandwidth(speed: "Mapping[str, list[float]]") -> str:
     """
     measured, peak, computed = (_span(speed.get(name)) for name in ("measured", "peak", "computed"))
     of = " of ".join(filter(None, (measured, peak and (peak if measured else f"peak {peak}"))))
-    return of or (f"{computed} computed" if computed else NOT_KNOWN)
+    return of or (f"{computed} computed" if computed else _NOT_KNOWN)
 
 
 def _span(values: "Sequence[float] | None") -> str:
@@ -127,32 +133,27 @@ def _span(values: "Sequence[float] | None") -> str:
 
 def _in_lines(rows: "Sequence[Mapping[str, Any]]") -> "Iterator[dict[str, Any]]":
     """Write generations for a person: under the name of their line, each figure with its ratio to the one before."""
-    line = None
+    line: tuple[str, str] | None = None
     for row in rows:
-        if line != (line := (row["vendor"], row["line"])):
+        if line != (row["vendor"], row["line"]):
+            line = (row["vendor"], row["line"])
             yield dict.fromkeys((*row, "new"), "") | {"generation": row["line"], "year": row["vendor"]}
             before: list[str] = []
         new = [name for name in row["precisions"] if name not in before]
         before = row["precisions"]
-        yield (
-            {name: row[name] for name in ("generation", "year", "id", "fp32_cores")}
-            | {
-                "new": " ".join(new) or "–",
-                "scaleup_gb_per_s": _link(row),
-            }
-            | {
+        link = "none"
+        if row["scaleup_gb_per_s"]:
+            name = _LINK_TAIL.sub("", row["scaleup_link"] or "")
+            link = f"{name} {_with_ratio(row['scaleup_gb_per_s'], None)}".strip()
+        yield {
+            **{name: row[name] for name in ("generation", "year", "id", "fp32_cores")},
+            "new": " ".join(new) or "–",
+            "scaleup_gb_per_s": link,
+            **{
                 name: _with_ratio(row[name], row[f"{name.split('_')[0]}_ratio"])
                 for name in ("half_tflops", "memory_gib", "hbm_gb_per_s", "tdp_w")
-            }
-        )
-
-
-def _link(row: "Mapping[str, Any]") -> str:
-    """Write a link: its name without the switch beside it, and its speed."""
-    if not row["scaleup_gb_per_s"]:
-        return "none"
-    name = _LINK_TAIL.sub("", row["scaleup_link"] or "")
-    return f"{name} {_with_ratio(row['scaleup_gb_per_s'], None)}".strip()
+            },
+        }
 
 
 def _with_ratio(value: float | None, ratio: float | None) -> str | None:
@@ -164,14 +165,6 @@ def _with_ratio(value: float | None, ratio: float | None) -> str | None:
     if value is None:
         return None
     return (f"{value:,.0f}" if value >= 100 else f"{value:.3g}") + (f" ×{ratio:.2g}" if ratio else "")
-
-
-def _meant(catalog: "Catalog", names: "Sequence[str]", compare: bool) -> tuple[list[str], list[str]]:
-    """Return the chips that names mean, all of a family; side by side the flagship of each, and a word of that."""
-    every = {name: [chip.id for chip in catalog.accelerators(name)] for name in names}
-    if compare and len(names) > 1 and all(catalog.flagship(name) or len(ids) == 1 for name, ids in every.items()):
-        return catalog.taken(*names), [catalog.accelerator(name).id for name in names]
-    return [], list(dict.fromkeys(id_ for ids in every.values() for id_ in ids))
 
 
 @click.command(name="gpus", cls=GroupedCommand)
@@ -209,52 +202,62 @@ def gpus(
     from gpucost.catalog.chips import generations as generations_of
     from gpucost.catalog.names import chosen, listed
 
-    rows = catalog.rows("accelerators") if not generations else generations_of(catalog)
     if name is not None and gpu is not None and not is_setting("gpu"):
         raise click.UsageError(f"name accelerators either as NAME or with --gpu, not both: {name},{gpu}.")
-    named = name if name is not None else gpu
+    gpu_names = name if name is not None else gpu
     if generations + systems + switches > 1:
         raise click.UsageError("--generations, --systems and --switches exclude each other. Choose one.")
     if systems:
-        _list_systems(catalog, out, named)
+        _list_systems(catalog, out, gpu_names)
         return
     if switches:
-        _list_switches(catalog, out, named)
+        _list_switches(catalog, out, gpu_names)
         return
-    if named is not None:
-        taken_notes, ids = _meant(catalog, listed(named), out.is_plain and not generations)
+    rows = catalog.rows("accelerators") if not generations else generations_of(catalog)
+    notes: list[str] = []
+    names = [] if gpu_names is None else listed(gpu_names)
+    if gpu_names is not None:
+        # a name means all chips of its family; side by side the flagship of each, which is said
+        ids_by_name = {part: [chip.id for chip in catalog.accelerators(part)] for part in names}
+        beside = out.is_plain and not generations and len(names) > 1
+        if beside and all(catalog.flagship(part) or len(ids) == 1 for part, ids in ids_by_name.items()):
+            ids, notes = [catalog.accelerator(part).id for part in names], catalog.taken(*names)
+        else:
+            ids = list(dict.fromkeys(id_ for of_name in ids_by_name.values() for id_ in of_name))
         rows = sorted((row for row in rows if row["id"] in ids), key=lambda row: ids.index(row["id"]))
     rows = chosen(rows, "vendor", vendor, (row["vendor"] for row in catalog.rows("accelerators")))
     if generations:
         out.rows(list(_in_lines(rows)) if out.is_plain else rows, "gpus generations", catalog)
         return
-    if out.is_plain and named is not None and len(listed(named)) > 1 and len(rows) <= _MOST_BESIDE:
-        facts, names = side_by_side(catalog, rows), [f"{row['id']}" for row in rows]
-        out.rows(facts, ("what", *names), catalog, [*taken_notes, SPEEDS])
+    if out.is_plain and len(names) > 1 and len(rows) <= _MOST_BESIDE:
+        columns = ("what", *(f"{row['id']}" for row in rows))
+        out.rows(_side_by_side(catalog, rows), columns, catalog, [*notes, _SPEEDS])
         return
     out.rows(rows, "gpus", catalog)
 
 
-def _list_systems(catalog: "Catalog", out: Output, named: str | None) -> None:
+def _list_systems(catalog: "Catalog", out: Output, gpu_names: str | None) -> None:
     """Write whole machines, a price as its span."""
     from gpucost.catalog.chips import whole_systems
     from gpucost.catalog.names import listed
 
-    rows = whole_systems(catalog, listed(named) if named else ())
+    rows = whole_systems(catalog, listed(gpu_names) if gpu_names else ())
     if out.is_plain:
         for row in rows:
             ends = [row["price_low_usd"], row["price_high_usd"] or row["price_low_usd"]]
+            # in thousands of USD, as a span
             row["price"] = None if ends[0] is None else f"{ends[0] / 1000:,.0f}–{ends[1] / 1000:,.0f}k"
             row |= {kind: row[f"{kind}_pflops"] for kind in ("bf16", "fp8", "fp4")}
     notes = ["Peaks are dense, of all accelerators together; prices in USD, as last seen in the year beside them."]
     out.rows(rows, "gpus systems" if out.is_plain else "gpus systems data", catalog, notes)
 
 
-def _list_switches(catalog: "Catalog", out: Output, named: str | None) -> None:
+def _list_switches(catalog: "Catalog", out: Output, gpu_name: str | None) -> None:
     """Write what switches gain or lose, for one chip as it has them."""
     from gpucost.catalog.chips import switches as switches_of
 
-    chip = None if named is None else catalog.accelerator(named).id
+    chip = None if gpu_name is None else catalog.accelerator(gpu_name).id
+    # of one chip only the switches that it has
     facts = {row["id"]: row for row in catalog.rows("accelerators")}
     rows = switches_of(catalog, None if chip is None else facts[chip])
     if out.is_plain:
@@ -262,7 +265,7 @@ def _list_switches(catalog: "Catalog", out: Output, named: str | None) -> None:
             row["gain"] = _gain(row["low_fraction"], row["high_fraction"]) if row["available"] else "not there"
             if row["changes"] == "memory of each part" and row["low_fraction"] is not None:
                 row["gain"] = f"× {1 + row['low_fraction']:.3g}"
-    notes = [*([] if named is None else catalog.taken(named)), "Not known: no source on record measured it."]
+    notes = [*([] if gpu_name is None else catalog.taken(gpu_name)), "Not known: no source on record measured it."]
     out.rows(rows, "gpus switches" if out.is_plain else "gpus switches data", catalog, notes)
 
 
@@ -303,6 +306,7 @@ def systems(
 
     rows = catalog.rows("systems")
     if name is not None:
+        # a name may mean several machines: all of them are listed
         ids = {match.id for part in listed(name) for match in catalog.systems(part)}
         rows = [row for row in rows if row["id"] in ids]
     if gpu is not None:
@@ -341,20 +345,18 @@ def models(
     from gpucost.catalog.names import chosen
 
     architectures = catalog.architectures(name)
+    # where NAME narrows the rows, a family of other presets is known too: the error says that none of these has it
     families = () if family is None or name is None else (preset.family for preset in catalog.presets)
     rows = chosen(model_rows(catalog, architectures, context), "family", family, families)
     warnings = [f"{item.name}: {text}" for item in architectures for text in item.warnings]
     if name is not None and len(rows) == 1 and out.is_plain:
-        out.rows(_in_full(rows[0]), ("what", "value"), catalog, warnings)
+        from gpucost.render.document import cell_text, columns_of, head_text
+
+        # a line per column of the list, so that a narrow terminal drops none
+        facts = [{"what": head_text(column), "value": cell_text(rows[0], column)} for column in columns_of("models")]
+        out.rows(facts, ("what", "value"), catalog, warnings)
         return
     out.rows(rows, "models", catalog, warnings)
-
-
-def _in_full(row: "Mapping[str, Any]") -> list[dict[str, str]]:
-    """Return a model as a line per column of the list, so that a narrow terminal drops none."""
-    from gpucost.render.document import cell_text, columns_of, head_text
-
-    return [{"what": head_text(column), "value": cell_text(row, column)} for column in columns_of("models")]
 
 
 # --- Sources.

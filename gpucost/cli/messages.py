@@ -25,14 +25,15 @@ def printable(text: str) -> str:
     """Return a text in which control characters can be seen."""
     if text.isprintable():
         return text
-    from gpucost.render.document import visible
+    from gpucost.render.document import visible  # only where there is something to make visible: most remarks are plain
 
     return visible(text)
 
 
 # --- Progress, drawn only where a person looks at a terminal.
 
-_FIRST_S, _EVERY_S, _WIDTH = 0.8, 0.1, 20  # nothing is drawn before the first moment
+_FIRST_S, _EVERY_S = 0.8, 0.1  # nothing is drawn before the first moment: most answers are there by then
+_WIDTH = 20  # signs of the bar
 
 
 @contextmanager
@@ -47,25 +48,25 @@ def working(activity: str) -> Iterator[Callable[[int, int], None]]:
         yield advance
         return
     done = Event()
-    drawing = Thread(target=_draw, args=(activity, done, counted), daemon=True)
+
+    def draw() -> None:
+        start, drawn, wait_s = monotonic(), False, _FIRST_S
+        while not done.wait(wait_s):
+            wait_s, drawn = _EVERY_S, True
+            sys.stderr.write(f"\r{bar(activity, monotonic() - start, *counted)}\x1b[K")  # over the line before
+            sys.stderr.flush()
+        if drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    # a thread of its own, so that the work need not know of it; a daemon never keeps the program from ending
+    drawing = Thread(target=draw, daemon=True)
     drawing.start()
     try:
         yield advance
     finally:
         done.set()
-        drawing.join()
-
-
-def _draw(activity: str, done: Event, counted: list[int]) -> None:
-    start, drawn = monotonic(), False
-    wait = _FIRST_S
-    while not done.wait(wait):
-        wait, drawn = _EVERY_S, True
-        sys.stderr.write(f"\r{bar(activity, monotonic() - start, *counted)}\x1b[K")
-        sys.stderr.flush()
-    if drawn:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+        drawing.join()  # the line is wiped before anything else is written
 
 
 def bar(activity: str, seconds: float, done: int = 0, total: int = 0) -> str:
@@ -78,6 +79,7 @@ def bar(activity: str, seconds: float, done: int = 0, total: int = 0) -> str:
         filled = _WIDTH * done // total
         left = f"{seconds * (total - done) / done:.0f} s left"
         return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {done:,} of {total:,} {activity}, {left}"
+    # to the right end and back
     position = int(seconds / _EVERY_S) % (2 * (_WIDTH - 3))
     position = min(position, 2 * (_WIDTH - 3) - position)
     return f"[{'.' * position}###{'.' * (_WIDTH - 3 - position)}] {activity}, {seconds:.0f} s"

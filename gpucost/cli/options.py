@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 # --- The names that complete an option's value, from the shipped facts and your own book.
 
-# table of offers and the like -> what its aliases are called
+# Table of offers and the like -> the kind of its aliases.
 _ALIASED = {"accelerators": "accelerator", "llms": "model", "systems": "system"}
-# kind of name -> the tables that hold it and the column
+# Kind of name -> the tables that hold it, and the column.
 _COLUMNS = {
     "providers": (("offers",), "provider"),
     "regions": (("offers",), "region"),
@@ -42,13 +42,14 @@ _COLUMNS = {
 }
 
 
-def names_of(table: str) -> list[str]:
+def _names_of(table: str) -> list[str]:
     """Return the names of a kind: of accelerators, models, providers, regions, purchase options and so on."""
     from gpucost.answers import KINDS
     from gpucost.catalog.loader import ready_questions
     from gpucost.options import OPTIONS
     from gpucost.schemas import TABLES
 
+    # known without a catalog: completion should be quick
     closed = {"options": OPTIONS, "tables": TABLES, "schemas": [*KINDS, *TABLES]}
     if table in closed:
         return list(closed[table])
@@ -58,6 +59,7 @@ def names_of(table: str) -> list[str]:
 
     catalog = open_catalog()
     tables, column = _COLUMNS.get(table, ((table,), "id"))
+    # energy holds tariffs and grids, each region under its own item
     if table in ("electricity", "grid_carbon"):
         items = [str(row["item"]) for row in catalog.rows("energy")]
         names = [item.removeprefix(f"{table}.") for item in items if item.startswith(table)]
@@ -86,22 +88,20 @@ def defaults_of(command: click.Command, *path: str, settings: Sequence[Setting] 
     if all_settings:
         tables = tables_of(*path)
         for parameter in command.params:
-            if parameter.name and (setting := _counting_setting(all_settings, tables, parameter)):
-                values[parameter.name] = _value(parameter, setting)
+            setting = _counting_setting(all_settings, tables, parameter) if parameter.name else None
+            if setting is None:
+                continue
+            # as the option takes it: once, or several times
+            value = setting.value
+            if getattr(parameter, "multiple", False):
+                value = (value,) if isinstance(value, str) else value
+            elif not isinstance(value, str):
+                raise UsageError(f"{setting.speaker}: {setting.name} takes one value, found {shown(value)}.")
+            values[str(parameter.name)] = value
     if isinstance(command, click.Group):
-        values |= {
-            inner: defaults_of(sub, *path, inner, settings=all_settings) for inner, sub in command.commands.items()
-        }
+        for inner, sub in command.commands.items():
+            values[inner] = defaults_of(sub, *path, inner, settings=all_settings)
     return values
-
-
-def _value(parameter: click.Parameter, setting: Setting) -> Any:
-    """Return what a setting says as the option takes it: once, or several times."""
-    if getattr(parameter, "multiple", False):
-        return (setting.value,) if isinstance(setting.value, str) else setting.value
-    if not isinstance(setting.value, str):
-        raise UsageError(f"{setting.speaker}: {setting.name} takes one value, found {shown(setting.value)}.")
-    return setting.value
 
 
 def tables_of(*path: str) -> list[str]:
@@ -113,8 +113,9 @@ def tables_of(*path: str) -> list[str]:
     (['prices', 'prices_watch'], ['prices', 'prices_history', 'history'])
     """
     tables = ["_".join(path[:number]).replace("-", "_") for number in range(1, len(path) + 1)]
-    alone = len(path) > 1 and path[-1] not in {name for name, *_ in beside(__file__, "commands")}
-    return [*tables, path[-1].replace("-", "_")] if alone else tables
+    # `history` alone means `prices history`, but `watch` is a command of its own
+    has_own_table = len(path) > 1 and path[-1] not in {name for name, *_ in beside(__file__, "commands")}
+    return [*tables, path[-1].replace("-", "_")] if has_own_table else tables
 
 
 def setting_names_of(parameter: click.Parameter) -> set[str]:
@@ -125,47 +126,49 @@ def setting_names_of(parameter: click.Parameter) -> set[str]:
 
 def _counting_setting(settings: Sequence[Setting], tables: Sequence[str], parameter: click.Parameter) -> Setting | None:
     """Return the setting that counts for an option: of the strongest speaker the one that is meant for fewest."""
-    names = setting_names_of(parameter)
-    reached = [(item.turn, reach, item) for item in settings if (reach := _reach(item, tables, names))]
-    return sorted(reached, key=lambda candidate: candidate[:2])[-1][2] if reached else None
-
-
-def _reach(item: Setting, tables: Sequence[str], names: set[str]) -> int:
-    """Return how narrowly a setting speaks of an option: 0 not at all, 1 of all commands', more of this one's."""
-    full_name = f"{item.command.replace('-', '_')}_{item.name}" if item.command else item.name
-    narrow = [number for number, table in enumerate(tables, 2) if any(full_name == f"{table}_{name}" for name in names)]
-    return narrow[-1] if narrow else int(not item.command and item.name in names)
+    names, reached = setting_names_of(parameter), []
+    for number, item in enumerate(settings):
+        # how narrowly a setting speaks of the option: 1 of all commands', more of this one's
+        full_name = f"{item.command.replace('-', '_')}_{item.name}" if item.command else item.name
+        reach = int(not item.command and item.name in names)
+        for narrowness, table in enumerate(tables, 2):
+            if any(full_name == f"{table}_{name}" for name in names):
+                reach = narrowness
+        if reach:
+            reached.append((item.turn, reach, number))
+    return settings[max(reached)[2]] if reached else None
 
 
 def speaker_of(error: Exception, command: click.Command, arguments: Sequence[str], *path: str) -> str:
     """Return who gave the value that an error of a command is about, where a setting did; else an empty text."""
     try:
         settings = list(spoken())
-    except UsageError:
+    except UsageError:  # the file of settings itself is at fault, and says so
         return ""
-    if isinstance(command, click.Group) and (
-        inner := next((word for word in arguments if word in command.commands), "")
-    ):
-        return speaker_of(error, command.commands[inner], arguments, *path, inner)
+    # the error is of a subcommand's option
+    if isinstance(command, click.Group):
+        for word in arguments:
+            if word in command.commands:
+                return speaker_of(error, command.commands[word], arguments, *path, word)
     for parameter in command.params:
         setting = _counting_setting(settings, tables_of(*path), parameter)
-        typed = any(word.partition("=")[0] in parameter.opts for word in arguments)
-        if setting and not typed and _is_about(error, parameter, setting):
+        is_typed = any(word.partition("=")[0] in parameter.opts for word in arguments)
+        if setting is None or is_typed:
+            continue
+        # an error is about an option that it names, or whose setting holds the name that is unknown
+        starts = tuple(f"{option}:" for option in parameter.opts)
+        if getattr(error, "param", None) is parameter or str(error).startswith(starts):
+            return setting.speaker
+        if isinstance(error, UnknownNameError) and error.name == setting.value:
             return setting.speaker
     return ""
-
-
-def _is_about(error: Exception, parameter: click.Parameter, setting: Setting) -> bool:
-    """Tell whether an error is about an option: it names it, or the name that a setting gave it is unknown."""
-    named = getattr(error, "param", None) is parameter or str(error).startswith(tuple(f"{o}:" for o in parameter.opts))
-    return named or (isinstance(error, UnknownNameError) and error.name == setting.value)
 
 
 # --- What every command shares: options from the signature of its function, and the one way to hand over answers.
 
 Function = Callable[..., Any]
 
-# a way of writing, the ways that it excludes, the formats that it has where not all, what is said where they meet
+# A way of writing, the ways that it excludes, the formats that it has where not all, what is said where they meet
 _EXCLUDES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
     (
         "document",
@@ -189,39 +192,20 @@ _EXCLUDES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
     ("print_plan", ("fields",), (), "--print-plan writes the whole plan. Leave --fields out."),
 )
 
-DATES = (argument_of("as_of", AsOf), argument_of("known_as_of", KnownAsOf))
+_DATES = (argument_of("as_of", AsOf), argument_of("known_as_of", KnownAsOf))
 SEVERAL = (QUOTES, RENTS, TABLE, INPUTS, MODELS, GPUS)  # kinds of which a command takes several
-FORMATS = ("table", "json", "csv", "md")
-# endings that are no text; a list of rows is written by the first of them only
-DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html", ".pdf": "to_pdf"}
+_FORMATS = ("table", "json", "csv", "md")
+# Endings that are no text; a list of rows is written by the first of them only.
+_DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html", ".pdf": "to_pdf"}
 _ANSWERS_ONLY = (".pdf",)
 ENDINGS = {".json": "json", ".csv": "csv", ".md": "md"}
-TEXTS = ("", ".", ".txt", ".text", ".log", ".out")  # of what is written for a person
-# endings of files that would hold a text, not what they say, whatever --format names
-UNWRITTEN = (
-    ".docx",
-    ".pptx",
-    ".odt",
-    ".ods",
-    ".xls",
-    ".xlsm",
-    ".png",
-    ".svg",
-    ".jpg",
-    ".jpeg",
-    ".gif",
-    ".parquet",
-    ".feather",
-    ".tsv",
-    ".yaml",
-    ".yml",
-    ".toml",
-    ".jsonl",
-    ".gz",
-    ".zip",
-    ".bz2",
-    ".xz",
-    ".zst",
+_TEXTS = ("", ".", ".txt", ".text", ".log", ".out")  # of what is written for a person
+# Endings of files that would hold a text, not what they say, whatever --format names.
+_NOT_WRITTEN = (
+    *(".docx", ".pptx", ".odt", ".ods", ".xls", ".xlsm"),
+    *(".png", ".svg", ".jpg", ".jpeg", ".gif"),
+    *(".parquet", ".feather", ".tsv", ".yaml", ".yml", ".toml", ".jsonl"),
+    *(".gz", ".zip", ".bz2", ".xz", ".zst"),
 )
 
 
@@ -244,17 +228,18 @@ class Output:
     ) -> None:  # `more` endings that a command writes
         file = None if file == "-" else file  # the usual sign for the terminal
         self.ending = os.path.splitext(file or "")[1].lower()
-        endings = {*TEXTS, *ENDINGS, *DOCUMENTS, *more}
-        if self.ending not in endings and (format_ is None or self.ending in UNWRITTEN):
+        endings = {*_TEXTS, *ENDINGS, *_DOCUMENTS, *more}
+        # an ending that nobody knows is fine where --format says what the file holds
+        if self.ending not in endings and (format_ is None or self.ending in _NOT_WRITTEN):
             raise click.UsageError(
                 f"{file}: gpucost does not write {self.ending}. Use .html (browsers print it), .pdf,"
                 f" {', '.join(['.xlsx', *ENDINGS, *more])} or .txt."
             )
-        if self.ending in {*ENDINGS, *DOCUMENTS, *more} and is_setting("format_"):
+        if self.ending in {*ENDINGS, *_DOCUMENTS, *more} and is_setting("format_"):
             format_ = None  # a file that was named overrules a setting
         self.fields, self.file, self.chosen = fields, file, format_
         self.format = format_ or ENDINGS.get(self.ending, "table")
-        self.is_document = self.ending in DOCUMENTS
+        self.is_document = self.ending in _DOCUMENTS
         self.is_plain = self.format == "table" and not self.fields and not self.is_document  # a screen for a person
 
     def result(
@@ -270,7 +255,16 @@ class Output:
     ) -> None:
         """Write an answer: a workbook or a page by the file's ending, else text."""
         switches = {"explain": explain, "lines": lines, "print_plan": print_plan, "details": details, "quiet": quiet}
-        heeded = self._heeded({name for name, on in switches.items() if on})
+        switches_on = {name for name, on in switches.items() if on}
+        # what settings say gives way to what is typed, or to the usual form
+        while clash := self._clash(switches_on):
+            reason, names = clash
+            aside = {name for name in names if is_setting(name)}
+            if not aside or len(aside) == len(names) > 1:
+                raise click.UsageError(f"{reason}{' `gpucost config` names these settings.' if aside else ''}")
+            switches_on -= aside
+            self.fields = None if "fields" in aside else self.fields
+            self.format = "table" if "format_" in aside else self.format
         if launch:
             if self.format != "table" and not is_setting("format"):
                 raise click.UsageError(f"--launch writes a script, not {self.format}: leave one of them out.")
@@ -280,44 +274,40 @@ class Output:
             return
         if self.is_document:
             self._no_text()
-            getattr(result, DOCUMENTS[self.ending])(self.file)
+            getattr(result, _DOCUMENTS[self.ending])(self.file)
             return
-        plan = getattr(result, "to_plan", None) if "print_plan" in heeded else None
-        if "quiet" in heeded:
+        if "quiet" in switches_on:
             from gpucost.answers.saved import change_warnings
 
             self.text(result.headline)
+            # one line, and what nobody may miss: that somebody edited the saved answer
             for warning in change_warnings(result.payload):
                 say(warning)
             return
+        plan = getattr(result, "to_plan", None) if "print_plan" in switches_on else None
         if plan and self.format != "table":
-            self.text(self._plan_as_data(plan()))
+            import tomllib
+
+            from gpucost.render.json import dumps
+
+            if self.format != "json":  # a plan has no rows for another format
+                raise click.UsageError("--print-plan writes a plan file, or JSON with --format json.")
+            self.text(dumps(tomllib.loads(plan())))
             return
-        how = {name: name in heeded for name in ("explain", "lines", "details")}
+        how = {name: name in switches_on for name in ("explain", "lines", "details")}
         self.text(plan() if plan else result.written(self.format, self.fields, **how), written=not plan)
-        if self.format == "csv" or self.fields or "print_plan" in heeded:  # everything else carries its warnings
+        if self.format == "csv" or self.fields or "print_plan" in switches_on:  # everything else carries its warnings
             for warning in result.payload.get("warnings") or ():
                 say(warning)
-
-    def _heeded(self, switches: set[str]) -> set[str]:
-        """Return the switches that count: what settings say gives way to what is typed, or to the usual form."""
-        while clash := self._clash(switches):
-            reason, names = clash
-            aside = {name for name in names if is_setting(name)}
-            if not aside or len(aside) == len(names) > 1:
-                raise click.UsageError(f"{reason}{' `gpucost config` names these settings.' if aside else ''}")
-            switches = switches - aside
-            self.fields = None if "fields" in aside else self.fields
-            self.format = "table" if "format_" in aside else self.format
-        return switches
 
     def _clash(self, switches: set[str]) -> tuple[str, set[str]] | None:
         """Return why some of what was said cannot be together, and the parameters that said it."""
         on = {*switches, *(["fields"] if self.fields else []), *(["document"] if self.is_document else [])}
         for name, excluded, formats, reason in _EXCLUDES:
-            excluded_switches, strange = on & set(excluded), formats and self.format not in formats
-            if name in on and (excluded_switches or strange):
-                blamed = ["format_"] if strange and "table" in formats else []  # else the usual one is no help either
+            excluded_switches, wrong_format = on & set(excluded), formats and self.format not in formats
+            if name in on and (excluded_switches or wrong_format):
+                # the format is to blame only where the usual one would do
+                blamed = ["format_"] if wrong_format and "table" in formats else []
                 return reason.format(self.file), {name, *excluded_switches, *blamed}
         return None
 
@@ -337,39 +327,24 @@ class Output:
         from gpucost.render.document import columns_of
         from gpucost.render.rows import render_rows, write_rows
 
-        columns_shown, around = (
-            columns_of(columns) if isinstance(columns, str) else columns,
-            envelope(catalog, warnings) | more,
-        )
+        columns_shown = columns_of(columns) if isinstance(columns, str) else columns
+        about = envelope(catalog, warnings) | more
         if self.ending in _ANSWERS_ONLY:
             raise click.UsageError(f"{self.file}: a list is not written as {self.ending}. Use .html, .xlsx or .csv.")
         if self.is_document:
-            write_rows(str(self.file), rows, columns_shown, self._no_text(), around, title or self._command())
+            heading = title or str(click.get_current_context().command_path)
+            write_rows(str(self.file), rows, columns_shown, self._no_text(), about, heading)
             return
         text = render_rows(
-            rows, columns=columns_shown, format_=self.format, fields=self.fields, envelope=around, title=title
+            rows, columns=columns_shown, format_=self.format, fields=self.fields, envelope=about, title=title
         )
         self.text(text, written=True)
-
-    def _plan_as_data(self, plan: str) -> str:
-        """Return a plan file as JSON; it has no rows for another format."""
-        import tomllib
-
-        from gpucost.render.json import dumps
-
-        if self.format != "json":
-            raise click.UsageError("--print-plan writes a plan file, or JSON with --format json.")
-        return dumps(tomllib.loads(plan))
 
     def _no_text(self) -> str | None:
         """Return --fields for a document; a format of texts contradicts it."""
         if self.chosen not in (None, "table"):
             raise click.UsageError(f"{self.file} is not a text file: leave --format out.")
         return self.fields
-
-    @staticmethod
-    def _command() -> str:
-        return str(click.get_current_context().command_path)
 
     def text(self, text: str, *, written: bool = False) -> None:
         """Write finished text to stdout, or whole to a file: an existing file is replaced only by a complete one.
@@ -381,20 +356,23 @@ class Output:
         text = text if written else visible(text)
         if self.file is None:
             click.echo(text.rstrip("\n"))
-            sys.stdout.flush()
+            sys.stdout.flush()  # before a warning is said: the two streams have no order of their own
             return
         from gpucost.store.files import write_text
 
         write_text(self.file, text)
 
 
-def output_parameters(taken: Collection[str | None] = ()) -> list[click.Parameter]:
+def output_parameters(taken: Collection[str | None] = ()) -> list[click.Parameter]:  # `taken`: names of other options
     """Return --format, --fields and -o: how and where every command writes its answer."""
+    # a question may have an argument `output`
     names = ["-o", "--output-file", *(() if "output" in taken else ("--output",))]
     help_ = "Write to FILE instead of the terminal; .xlsx makes a workbook, .html a page, .pdf a print."
     return [
         click.Option(
-            ["--format", "format_"], type=click.Choice(FORMATS), help="Output format; by default that of FILE's suffix."
+            ["--format", "format_"],
+            type=click.Choice(_FORMATS),
+            help="Output format; by default that of FILE's suffix.",
         ),
         click.Option(["--fields"], metavar="NAMES", help="Columns to show, separated by commas, in this order."),
         click.Option([*names, "output_file"], type=click.Path(dir_okay=False), metavar="FILE", help=help_),
@@ -424,8 +402,8 @@ def parameter_of(argument: Argument) -> click.Parameter:
     """Return what a command line has for an argument: an option, or a word without one's name."""
     if not argument.place:
         return option_of(argument)
-    words = argument.name.upper() if argument.kind.metavar == "TEXT" else argument.kind.metavar
-    metavar = words if argument.required else f"[{words}]"
+    value = argument.name.upper() if argument.kind.metavar == "TEXT" else argument.kind.metavar
+    metavar = value if argument.required else f"[{value}]"
     return click.Argument(
         [argument.name], required=argument.required, metavar=metavar, shell_complete=_completion(argument)
     )
@@ -435,12 +413,13 @@ def option_of(argument: Argument) -> click.Option:
     """Return the option of an argument; its value stays as it was written, for one reader serves all faces."""
     flag, is_flag = flag_of(argument.name), argument.kind is FLAG
     text = argument.help
-    if len(argument.kind.choices) > 4:
+    if len(argument.kind.choices) > 4:  # a shorter list is the metavar already
         text += f" One of {', '.join(argument.kind.choices)}."
     if argument.required:
         text += "  [required]"
     elif argument.usual or (argument.default is not None and not is_flag):
         text += f"  [default: {argument.usual or argument.default}]"
+    # a switch that is on, or that depends, needs a way to say no
     if is_flag and (argument.default or argument.usual):
         return click.Option([f"{flag}/--no-{flag[2:]}", argument.name], default=None, help=text)
     if is_flag:
@@ -462,7 +441,8 @@ def _completion(argument: Argument) -> Any:
 
         if is_file:
             return [CompletionItem(incomplete, type="file")]
-        choices = argument.kind.choices or names_of(argument.kind.names)
+        # of a list with commas the last part is being typed
+        choices = argument.kind.choices or _names_of(argument.kind.names)
         before, comma, last = incomplete.rpartition(",")
         return [CompletionItem(before + comma + word) for word in choices if word.lower().startswith(last.lower())]
 
@@ -473,6 +453,7 @@ def _completion(argument: Argument) -> Any:
 def _taking(function: Function, call: Function, parameters: Sequence[click.Parameter]) -> Function:
     """Return `call` under the name of `function`, with parameters before those that it has."""
     command = wraps(function)(call)
+    # where click keeps what its own decorators add, the last first
     vars(command)["__click_params__"] = [*getattr(function, "__click_params__", []), *reversed(parameters)]
     return command
 
@@ -480,8 +461,8 @@ def _taking(function: Function, call: Function, parameters: Sequence[click.Param
 def output_options(function: Function) -> Function:
     """Add --format, --fields and -o; the command gets them as `out`."""
 
-    def call(*args: Any, format_: str | None, fields: str | None, output_file: str | None, **given: Any) -> Any:
-        return function(*args, out=Output(format_, fields, output_file), **given)
+    def call(*args: Any, format_: str | None, fields: str | None, output_file: str | None, **kwargs: Any) -> Any:
+        return function(*args, out=Output(format_, fields, output_file), **kwargs)
 
     return _taking(function, call, output_parameters())
 
@@ -491,44 +472,42 @@ def signature_options(function: Function) -> Function:
 
     Of a command that takes a `catalog`, --as-of and --known-as-of say of which days it is.
     """
-    takes, dated = arguments_of(function), "catalog" in function.__annotations__
+    arguments, dated = arguments_of(function), "catalog" in function.__annotations__
+    declared = (*arguments, *(_DATES if dated else ()))
+    # a parameter that takes a group of arguments gets them as a dictionary
     groups = {
-        name: group
+        name: entry
         for name, annotation in function.__annotations__.items()
-        if (group := _group(annotation)) is not None
+        for entry in getattr(annotation, "__metadata__", ())
+        if isinstance(entry, Group)
     }
 
-    def call(*args: Any, **arguments: Any) -> Any:
-        stated = {item.name: arguments.pop(item.name) for item in (*takes, *(DATES if dated else ()))}
-        values = read_list(takes, stated, complete=True)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        stated = {item.name: kwargs.pop(item.name) for item in declared}
+        values = read_list(arguments, stated, complete=True)
         if dated:
             from gpucost.catalog.shared import shared_catalog
 
-            arguments["catalog"] = shared_catalog(*read_list(DATES, stated).values())
+            kwargs["catalog"] = shared_catalog(*read_list(_DATES, stated).values())
         for name, group in groups.items():
-            arguments[name] = {inner: values.pop(inner) for inner in group}
-        return function(*args, **arguments, **values)
+            kwargs[name] = {inner: values.pop(inner) for inner in group}
+        return function(*args, **kwargs, **values)
 
-    parameters = [parameter_of(argument) for argument in (*takes, *(DATES if dated else ()))]
+    parameters = [parameter_of(argument) for argument in declared]
     parameters += [version_option()] if dated else []
     return _taking(function, call, parameters)
-
-
-def _group(annotation: Any) -> Group | None:
-    """Return the arguments that a parameter gets as a dictionary, where it is such a one."""
-    return next((metadata for metadata in getattr(annotation, "__metadata__", ()) if isinstance(metadata, Group)), None)
 
 
 def catalog_options(function: Function) -> Function:
     """Add --as-of and --known-as-of alone; the command gets the `catalog` of those days."""
 
-    def call(*args: Any, **rest_of_arguments: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         from gpucost.catalog.shared import shared_catalog
 
-        days = read_list(DATES, {item.name: rest_of_arguments.pop(item.name) for item in DATES})
-        return function(*args, catalog=shared_catalog(*days.values()), **rest_of_arguments)
+        days = read_list(_DATES, {item.name: kwargs.pop(item.name) for item in _DATES})
+        return function(*args, catalog=shared_catalog(*days.values()), **kwargs)
 
-    return _taking(function, call, [*(option_of(argument) for argument in DATES), version_option()])
+    return _taking(function, call, [*(option_of(argument) for argument in _DATES), version_option()])
 
 
 def envelope(catalog: "Catalog | None", warnings: Sequence[str] = ()) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
 _SERIES = 7  # as many as there are colours
 
 
-def wanted_of(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str] | None]:
-    """Return the filter that the options of a command mean."""
+def _allowed(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str] | None]:
+    """Return the filter that the options of a command mean: by column the values that may stand there."""
     return catalog.offer_filter(filters["gpu"], filters["provider"], filters["region"], filters.get("option"))
 
 
@@ -47,10 +46,9 @@ def wanted_of(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str]
 @output_options
 def stale(catalog: "Catalog", out: Output, filters: v.OfferFilters) -> None:
     """Prices that are old for their kind, by provider and option, most first: what to refresh next."""
-    from gpucost.catalog.prices import stale as found
+    from gpucost.catalog.prices import stale as stale_rows
 
-    rows = found(catalog, wanted_of(catalog, filters), filters["max_age"])
-    out.rows(rows, "prices stale", catalog)
+    out.rows(stale_rows(catalog, _allowed(catalog, filters), filters["max_age"]), "prices stale", catalog)
 
 
 @click.command(name="coverage", cls=GroupedCommand)
@@ -71,19 +69,21 @@ def coverage(
     """
     from gpucost.catalog import prices as views
 
-    chosen, most = wanted_of(catalog, filters), filters["max_age"]
+    allowed, max_age_days = _allowed(catalog, filters), filters["max_age"]
     if machines:
-        rows = views.machines(catalog, chosen, most)
+        rows = views.machines(catalog, allowed, max_age_days)
         without = sum(row["age_days"] is None for row in rows)
-        notes = [f"{without} of {len(rows)} machines have no current price.", *views.unseen(rows, most)]
+        notes = [f"{without} of {len(rows)} machines have no current price.", *views.unseen(rows, max_age_days)]
         out.rows(rows, "prices coverage machines", catalog, notes)
         return
-    rows = views.coverage(catalog, chosen, most)
-    large = views.LARGE_CLOUDS & (chosen["provider"] or views.LARGE_CLOUDS)
-    old = views.unseen(views.machines(catalog, {**chosen, "provider": set(large)}, most), most) if large else []
-    notes = [f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers.", *old]
-    if told := catalog.availability.told(catalog.as_of, chosen["provider"]):
-        notes.append(told)
+    rows = views.coverage(catalog, allowed, max_age_days)
+    notes = [f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers."]
+    # of the large clouds it is known which machines they have, so also of which no price is young
+    if large := views.LARGE_CLOUDS & (allowed["provider"] or views.LARGE_CLOUDS):
+        machines_of_large = views.machines(catalog, {**allowed, "provider": set(large)}, max_age_days)
+        notes += views.unseen(machines_of_large, max_age_days)
+    if availability := catalog.availability.told(catalog.as_of, allowed["provider"]):
+        notes.append(availability)
     out.rows(rows, "prices coverage", catalog, notes)
 
 
@@ -103,11 +103,12 @@ def watch(
     """
     from gpucost.catalog.prices import cheapest, refuse_over
 
-    row = cheapest(catalog, wanted_of(catalog, filters), filters["max_age"], gpus)
+    row = cheapest(catalog, _allowed(catalog, filters), filters["max_age"], gpus)
+    # without an offer `cheapest` refuses; here a dear one is refused, each with its own exit code
     refuse_over(row, budget)
-    where = f" in {row['region']}" if row["region"] else ""
+    place = f" in {row['region']}" if row["region"] else ""
     tell(
-        f"{row['usd_per_gpu_hour']:.4g} USD per GPU-hour: {row['provider']} {row['instance_type']}{where},"
+        f"{row['usd_per_gpu_hour']:.4g} USD per GPU-hour: {row['provider']} {row['instance_type']}{place},"
         f" {row['option']}, seen {row['observed_on']}; within the budget of {budget:g}."
     )
 
@@ -130,14 +131,15 @@ def hosted(
     from gpucost.errors import PriceMissingError
     from gpucost.serving.costing import offered
 
-    wanted = None if model is None else catalog.architecture(model).name
+    model_id = None if model is None else catalog.architecture(model).name
     rows = [
         row
         for row in offered(catalog.rows("hosted_tokens"), catalog.as_of)
-        if wanted in (None, row["model_id"]) and provider in (None, row["provider"])
+        if model_id in (None, row["model_id"]) and provider in (None, row["provider"])
     ]
     if not rows:
         raise PriceMissingError("no hosted price of that kind is on record. Name another --model or --provider.")
+    # what sellers ask for one model stands together
     rows.sort(key=lambda row: (str(row["model_id"]), row["output_usd_per_mtok"], str(row["provider"])))
     out.rows([dict(row) for row in rows], "prices hosted", catalog)
 
@@ -157,13 +159,14 @@ def decline(
     from gpucost.catalog.prices import list_declines, overall
 
     filters = {"gpu": gpu, "provider": provider, "region": region, "option": option}
-    rows = list_declines(catalog, wanted_of(catalog, filters))
+    rows = list_declines(catalog, _allowed(catalog, filters))
     every = overall(rows)
-    if out.is_plain:
+    if out.is_plain:  # a person reads a word more easily than 0.0%
         ends = ("decline_fraction", "decline_low_fraction", "decline_high_fraction")
         rows = [{**row, **{end: row[end] or "unchanged" for end in ends}} for row in rows]
     notes = []
     if every["chips"]:
+        # rates of decline: a rise is negative
         low, typical, high = (every[f"decline_{end}fraction"] for end in ("low_", "", "high_"))
         moved = f"{'fall' if typical >= 0 else 'rise'} by {abs(typical):.1%}"
         notes.append(
@@ -171,26 +174,6 @@ def decline(
             f" (sellers from {-high:+.1%} to {-low:+.1%})."
         )
     out.rows(rows, "prices decline", catalog, notes)
-
-
-def plot_view(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:
-    """Draw histories: as text, or as a page where -o names one."""
-    from gpucost.catalog.prices import series
-    from gpucost.render.rows import history_document
-
-    if out.ending == ".xlsx" or out.ending in ENDINGS:
-        raise click.UsageError(f"--plot draws text or a page: {out.file} should end in .txt or .html.")
-    if (out.fields and not is_setting("fields")) or (out.format != "table" and not is_setting("format_")):
-        raise click.UsageError("--plot draws text or a page: leave --format and --fields out.")
-    points, events, left_out = series(rows, _SERIES)
-    if out.is_document:
-        from gpucost.render.html import write_page
-
-        write_page(history_document(points, events, left_out, envelope(catalog)), str(out.file))
-        return
-    from gpucost.render.text import write
-
-    out.text(write(history_document(points, events, left_out, envelope(catalog))), written=True)
 
 
 @click.command(name="used")
@@ -211,9 +194,6 @@ def used(catalog: "Catalog", out: Output, gpu: v.Gpu | None = None) -> None:
         raise PriceMissingError(_NOTHING.format("dated street price and launch price"))
     notes = ["Street: the middle of the listings seen in that year. Later years: what other cards did at that age."]
     out.rows(rows, "prices used", catalog, notes)
-
-
-VIEW_COMMANDS = (stale, coverage, watch, decline, hosted, used)
 
 
 # --- `gpucost prices forward`: what a GPU-hour may cost in years to come, and how such forecasts did in the past.
@@ -240,17 +220,24 @@ def forward(
     gpucost prices forward --gpu h100-sxm --option spot
     gpucost prices forward --backtest
     """
+    from gpucost.catalog.price_months import COMMITTED, OF_OPTION
     from gpucost.errors import PriceMissingError
     from gpucost.market import forward as model
+    from gpucost.options import OPTIONS
 
-    offer_filters = catalog.offer_filter(gpu, None, None, option)
-    gpus = offer_filters["gpu"]
+    allowed = catalog.offer_filter(gpu, None, None, option)
+    gpus = allowed["gpu"]
     if backtest:
         if gpus is not None or option is not None:
             raise click.UsageError("--backtest covers every chip and option: leave --gpu and --option out.")
         out.rows(model.backtest_rows(catalog), "prices forward backtest", catalog)
         return
-    months = _months_of(offer_filters["option"])
+    # what the monthly prices call the options; commitments of every length where one is asked for
+    months = None
+    if allowed["option"] is not None:
+        families = {OPTIONS[name].family for name in allowed["option"]}
+        months = {OF_OPTION[family] for family in families & set(OF_OPTION)}
+        months |= set(COMMITTED.values()) if "committed" in families else set()
     rows = [row for row in model.forward_prices(catalog, gpus) if months is None or row["option"] in months]
     if not rows:
         raise PriceMissingError(_NOTHING.format(f"price of the last {model.STALE_DAYS} days"))
@@ -258,22 +245,6 @@ def forward(
 
 
 _NOTHING = "no chip that you named has a {}. Name another, or leave --gpu and --option out."
-
-
-def _months_of(options: Any) -> set[str] | None:
-    """Return what the monthly prices call options; commitments of every length where one is asked for."""
-    from gpucost.catalog.price_months import COMMITTED, OF_OPTION
-    from gpucost.options import OPTIONS
-
-    if options is None:
-        return None
-    families = {OPTIONS[option].family for option in options}
-    return {OF_OPTION[family] for family in families & set(OF_OPTION)} | (
-        set(COMMITTED.values()) if "committed" in families else set()
-    )
-
-
-FORWARD_COMMANDS = (forward,)
 
 
 # --- `gpucost prices book`: the user's contracts and discounts beside the lists.
@@ -308,23 +279,16 @@ def check(ctx: click.Context, out: Output, path: str | None, as_of: str | None) 
         raise UsageError("there is not a price book. `gpucost config` says where it is looked for.")
     rows, remarks = contract_terms(catalog)
     out.rows(rows, "prices book", catalog, remarks)
+    # these make a book wrong; other remarks are for information
     if any(word in text for text in remarks for word in ("ended on", "dearer than", "matches no")):
         ctx.exit(5)
 
 
-BOOK_COMMANDS = (book,)
-
-
 # --- `gpucost prices refresh` and the upkeep of what it keeps: verify, prune, export, snapshots.
 
-CHANGES = ("new", "changed", "same", "gone", "held_back", "left_out", "unknown")
-_CLEAR = "\r\x1b[2K"
-
-
-def store_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --store."""
-    text = "Folder or https:// address of refreshed prices."
-    return click.option("--store", metavar="PATH", help=text)(function)
+_CHANGES = ("new", "changed", "same", "gone", "held_back", "left_out", "unknown")
+_CLEAR = "\r\x1b[2K"  # back to the first column, and erase the line
+_store_option = click.option("--store", metavar="PATH", help="Folder or https:// address of refreshed prices.")
 
 
 def folder_of(store: str | None, *, written: bool = False) -> "Folder":
@@ -360,7 +324,7 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
 @click.option("--mirror", metavar="URL", help="Ask URL/<host>/<path> in place of every host.")
 @click.option("--publish", metavar="PLACE", help="Then write the store to a folder for others to read.")
 @click.option("--timeout", type=click.FloatRange(1, 14400), metavar="SECONDS", help="Time limit of the whole refresh.")
-@store_option
+@_store_option
 @output_options
 @click.pass_context
 def refresh(
@@ -391,106 +355,89 @@ def refresh(
     gpucost prices refresh --from quotes.csv \\
       --map usd_per_hour="Hourly USD" --map provider==acme
     """
+    from gpucost.arguments.kinds import once
     from gpucost.catalog import open_catalog
+    from gpucost.errors import UsageError
     from gpucost.refresh.changes import words_of
-    from gpucost.refresh.run import RefreshOptions
+    from gpucost.refresh.run import Progress, RefreshOptions
     from gpucost.refresh.run import refresh as refreshed
 
     folder = folder_of(store, written=True)
-    progress, wiped = _progress()
-    options = RefreshOptions(accept, mirror, timeout, regions, _mapped(columns), progress)
+    # which column of a file is which of ours
+    pairs = [text.partition("=") for text in columns]
+    for ours, sign, theirs in pairs:
+        if not sign or not theirs:
+            raise UsageError(f"--map {ours}: write it as ours=theirs, or ours==value for one value.")
+    columns_by_ours = once([(ours.strip(), theirs) for ours, _, theirs in pairs], "--map")
+
+    def draw(text: str) -> None:
+        from shutil import get_terminal_size
+
+        # one line that is written over; a longer one would wrap, and stay
+        click.echo(_CLEAR + shown(text[: get_terminal_size().columns - 1]), err=True, nl=False)
+
+    progress = Progress(draw) if sys.stderr.isatty() else None
+    options = RefreshOptions(accept, mirror, timeout, regions, columns_by_ours, progress)
     outcomes, snapshot = refreshed(open_catalog(store=folder.path), folder, sources, options)
-    wiped()
-    outcome_text = (
+    if progress is not None:
+        click.echo(_CLEAR, err=True, nl=False)
+    remarks = [remark for outcome in outcomes for remark in _remarks(outcome)]
+    remarks.append(
         f"Snapshot {snapshot.id} in {folder.path}." if snapshot else "Nothing was published; what was there still is."
     )
-    remarks = [*_remarks(outcomes), outcome_text]
     if publish is not None:
-        count = published_to(folder, publish, words_of(outcomes, folder))
+        count = _published(folder, publish, words_of(outcomes, folder))
         remarks.append(f"{count} snapshots in {publish}.")
-    out.rows([_row(item) for item in outcomes], "prices refresh", None, remarks)
-    failed = any(item.state == "failed" for item in outcomes)
-    if failed and (sources or snapshot is None):
+    rows = []
+    for outcome in outcomes:
+        verdict, is_judged = outcome.verdict, outcome.state in ("published", "waiting")
+        # the two reasons that hold back most say enough on a screen; JSON has them all
+        largest = sorted(verdict.held.items(), key=lambda pair: -pair[1])[:2]
+        rows.append(
+            {
+                "source": outcome.source,
+                "state": outcome.state,
+                "rows": verdict.rows if is_judged else None,
+                **(verdict.counts if is_judged else dict.fromkeys(verdict.counts)),
+                "reason": outcome.reason or "; ".join(f"{count:,} {reason}" for reason, count in largest),
+                "held": verdict.held,
+                "left": verdict.left_out,
+                "examples": verdict.examples,
+                "fetched_bytes": outcome.fetched_bytes,
+            }
+        )
+    out.rows(rows, "prices refresh", None, remarks)
+    # one of many sources may fail by the day; those that were named, or all, should not
+    if any(outcome.state == "failed" for outcome in outcomes) and (sources or snapshot is None):
         ctx.exit(5)
 
 
-def _mapped(columns: tuple[str, ...]) -> dict[str, str]:
-    from gpucost.arguments.kinds import once
-    from gpucost.errors import UsageError
-
-    pairs = [text.partition("=") for text in columns]
-    if wrong := next((ours for ours, sign, theirs in pairs if not sign or not theirs), None):
-        raise UsageError(f"--map {wrong}: write it as ours=theirs, or ours==value for one value.")
-    return once([(ours.strip(), theirs) for ours, _, theirs in pairs], "--map")
-
-
-def _progress() -> tuple[Callable[[str, str], None] | None, Callable[[], None]]:
-    """Return who tells of progress on a terminal's stderr, and who wipes the line in the end."""
-    if not sys.stderr.isatty():
-        return None, lambda: None
-    from shutil import get_terminal_size
-
-    from gpucost.refresh.run import Progress
-
-    width = get_terminal_size().columns - 1
-
-    def write(text: str) -> None:
-        click.echo(_CLEAR + shown(text[:width]), err=True, nl=False)
-
-    return Progress(write), lambda: click.echo(_CLEAR, err=True, nl=False)
-
-
-def _row(item: "SourceOutcome") -> dict[str, Any]:
-    verdict = item.verdict
-    why = item.reason or "; ".join(f"{count:,} {reason}" for reason, count in _largest(verdict.held))
-    counts = verdict.counts if item.state in ("published", "waiting") else dict.fromkeys(verdict.counts)
-    rows = verdict.rows if item.state in ("published", "waiting") else None
-    more = {
-        "held": verdict.held,
-        "left": verdict.left_out,
-        "examples": verdict.examples,
-        "fetched_bytes": item.fetched_bytes,
-    }
-    return {"source": item.source, "state": item.state, "rows": rows, **counts, "reason": why, **more}
-
-
-def said_of_parts(failures: Sequence[str]) -> str:
-    """Say which parts of a source could not be read, in one line."""
-    names = ", ".join(text.partition(": ")[0] for text in failures)
-    return f"{len(failures)} of its parts could not be read, the others were: {names}. The first: {failures[0]}"
-
-
-def _largest(counts: dict[str, int]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda pair: -pair[1])[:2]
-
-
-def _remarks(outcomes: "list[SourceOutcome]") -> list[str]:
-    remarks = []
-    for item in outcomes:
-        for reason, count in item.verdict.held.items():
-            examples = ", ".join(item.verdict.examples.get(reason, ()))
-            remarks.append(f"{item.source}: {count:,} wait, {reason}: {examples}. `gpucost prices waiting` lists them.")
-        if item.failures:
-            remarks.append(f"{item.source}: {said_of_parts(item.failures)}")
-        if item.state == "failed":
-            remarks.append(f"{item.source}: failed, and costs no other source anything: {item.reason}")
-        for reason, count in item.verdict.unknown.items():
-            examples = ", ".join(item.verdict.examples.get(reason, ()))
-            remarks.append(
-                f"{item.source}: {count:,} kept apart, {reason}: {examples}. `gpucost prices unknown` lists them."
-            )
-        if item.verdict.kept:
-            remarks.append(
-                f"{item.source}: {item.verdict.kept:,} offers are not listed, but may be what is kept apart."
-            )
-        plain = {reason: count for reason, count in item.verdict.left_out.items() if reason not in item.verdict.unknown}
-        if plain:
-            said = ", ".join(f"{count:,} {reason}" for reason, count in plain.items())
-            remarks.append(f"{item.source}: left out: {said}.")
+def _remarks(outcome: "SourceOutcome") -> list[str]:
+    source, verdict, remarks = outcome.source, outcome.verdict, []
+    for reason, count in verdict.held.items():
+        examples = ", ".join(verdict.examples.get(reason, ()))
+        remarks.append(f"{source}: {count:,} wait, {reason}: {examples}. `gpucost prices waiting` lists them.")
+    if outcome.failures:
+        names = ", ".join(text.partition(": ")[0] for text in outcome.failures)
+        remarks.append(
+            f"{source}: {len(outcome.failures)} of its parts could not be read, the others were: {names}."
+            f" The first: {outcome.failures[0]}"
+        )
+    if outcome.state == "failed":
+        remarks.append(f"{source}: failed, and costs no other source anything: {outcome.reason}")
+    for reason, count in verdict.unknown.items():
+        examples = ", ".join(verdict.examples.get(reason, ()))
+        remarks.append(f"{source}: {count:,} kept apart, {reason}: {examples}. `gpucost prices unknown` lists them.")
+    if verdict.kept:
+        remarks.append(f"{source}: {verdict.kept:,} offers are not listed, but may be what is kept apart.")
+    left_out = {reason: count for reason, count in verdict.left_out.items() if reason not in verdict.unknown}
+    if left_out:
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+        remarks.append(f"{source}: left out: {counts}.")
     return remarks
 
 
-def published_to(folder: "Folder", target: str, note: str = "") -> int:
+def _published(folder: "Folder", target: str, note: str = "") -> int:
     """Write a folder's snapshots to where others read them, with the words of what changed; return how many."""
     from gpucost.errors import UsageError
 
@@ -501,7 +448,7 @@ def published_to(folder: "Folder", target: str, note: str = "") -> int:
 
 
 @click.command(name="unknown", cls=GroupedCommand)
-@store_option
+@_store_option
 @output_options
 def unknown(out: Output, store: str | None) -> None:
     """What the sources named in their last refresh and nobody could read: kept apart, and no reason to end an offer."""
@@ -512,7 +459,7 @@ def unknown(out: Output, store: str | None) -> None:
 
 
 @click.command(name="waiting", cls=GroupedCommand)
-@store_option
+@_store_option
 @output_options
 def waiting(out: Output, store: str | None) -> None:
     """List the doubtful prices of the last refreshes: each waits until `gpucost prices accept ID` takes it."""
@@ -526,7 +473,7 @@ def waiting(out: Output, store: str | None) -> None:
 
 @click.command(name="accept", cls=GroupedCommand)
 @click.argument("row_ids", nargs=-1, required=True, metavar="ID...")
-@store_option
+@_store_option
 def accept(row_ids: tuple[str, ...], store: str | None) -> None:
     """Publish prices that wait, by their IDs from `gpucost prices waiting`; the others go on waiting."""
     from gpucost.refresh.waiting import take
@@ -537,7 +484,7 @@ def accept(row_ids: tuple[str, ...], store: str | None) -> None:
 
 
 @click.command(name="verify", cls=GroupedCommand)
-@store_option
+@_store_option
 @click.pass_context
 def verify(ctx: click.Context, store: str | None) -> None:
     """Check every snapshot against its hashes; exit code 5 if something is damaged. What is whole still serves."""
@@ -553,7 +500,7 @@ def verify(ctx: click.Context, store: str | None) -> None:
 
 @click.command(name="prune", cls=GroupedCommand)
 @click.option("--keep", type=click.IntRange(1), default=100, show_default=True, help="Snapshots to keep.")
-@store_option
+@_store_option
 def prune(keep: int, store: str | None) -> None:
     """Remove old snapshots, except those that still speak for a source, and what no snapshot refers to."""
     removed, freed = folder_of(store, written=True).prune(keep)
@@ -562,7 +509,7 @@ def prune(keep: int, store: str | None) -> None:
 
 @click.command(name="export", cls=GroupedCommand)
 @click.argument("folder", type=click.Path(file_okay=False))
-@store_option
+@_store_option
 def export(folder: str, store: str | None) -> None:
     """Write the whole snapshots to a FOLDER that any web server can hand out.
 
@@ -573,49 +520,41 @@ def export(folder: str, store: str | None) -> None:
     snapshots = folder_of(store)
     if not snapshots:
         raise UsageError(f"{snapshots.path} holds no snapshots. `gpucost prices refresh` makes one.")
-    count = published_to(snapshots, folder)
+    count = _published(snapshots, folder)
     for fault in snapshots.faults:
         say(fault)
     tell(f"{count} snapshots in {folder}.")
 
 
 @click.command(name="snapshots", cls=GroupedCommand)
-@store_option
+@_store_option
 @output_options
 def snapshots(out: Output, store: str | None) -> None:
     """Versions that one can ask for with --catalog: what the package ships, then every snapshot, source by source."""
     from gpucost.catalog import open_catalog
 
     folder = folder_of(store)
+    # what the package ships is a version too, and the one that every store begins with
     shipped = open_catalog(store=folder.path, version="shipped")
     listed = shipped.query("SELECT count(*) AS n FROM offers", "offers")[0]["n"]
     first = {"id": shipped.shipped_version, "source": "shipped", "kind": "offers", "rows": listed}
-    rows = [
-        {**first, "observed_on": shipped.dated.isoformat()},
-        *_snapshot_rows(folder),
-    ]
-    out.rows(rows, "prices snapshots", None, folder.faults)
-
-
-def _snapshot_rows(folder: "Folder") -> list[dict[str, Any]]:
-    return [
+    rows = [{**first, "observed_on": shipped.dated.isoformat()}]
+    rows += [
         {
-            "id": item.id,
-            "made_at": f"{item.made_at:%Y-%m-%d %H:%M}",
+            "id": snapshot.id,
+            "made_at": f"{snapshot.made_at:%Y-%m-%d %H:%M}",
             "source": part.source,
             "kind": part.kind,
             "rows": part.rows,
-            **{name: part.changes.get(name) for name in CHANGES},
+            **{name: part.changes.get(name) for name in _CHANGES},
             "size_bytes": part.size_bytes,
             "sha256": part.sha256,
             "observed_on": part.observed_on.isoformat(),
         }
-        for item in folder.snapshots
-        for part in item.parts
+        for snapshot in folder.snapshots
+        for part in snapshot.parts
     ]
-
-
-STORE_COMMANDS = (refresh, waiting, accept, unknown, verify, prune, export, snapshots)
+    out.rows(rows, "prices snapshots", None, folder.faults)
 
 
 # --- `gpucost prices`: what a GPU-hour costs on a day, its history, and what changed between two days.
@@ -660,14 +599,22 @@ def command(
     gpucost prices diff 2025-03-01 2025-09-01 --provider aws
     """
     if ctx.invoked_subcommand is not None:
-        _refuse_before(ctx, ctx.invoked_subcommand)
+        # options before a view's name are those of the list that is not shown
+        for option in ctx.command.params:
+            if ctx.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE:
+                view = ctx.invoked_subcommand
+                raise click.UsageError(
+                    f"{max(option.opts, key=len)} before {view} has no effect. Put options of {view} after its name;"
+                    f" see gpucost prices {view} --help."
+                )
         return
     from gpucost.catalog.names import listed
     from gpucost.catalog.prices import current
 
     region = filters["region"]
-    grouped = region is not None and catalog.regions.grouped(listed(region))  # a continent asks what is sold there
-    rows, warnings = current(catalog, wanted_of(catalog, filters), filters["max_age"], ended=not grouped)
+    # a group of regions asks what is sold there: offers that ended, and might be in any region, would only be noise
+    grouped = region is not None and catalog.regions.grouped(listed(region))
+    rows, warnings = current(catalog, _allowed(catalog, filters), filters["max_age"], ended=not grouped)
     warnings = [*catalog.holding(filters["gpu"]), *warnings]
     if by is not None:
         if details:
@@ -681,10 +628,8 @@ def command(
             most = limit or _SCREEN
             unseen = len(lines) - most
             warnings = [f"{unseen} more rows: --limit {len(lines)}."] if unseen > 0 and not limit else []
-            old = sum(line["old"] for line in lines)
-            warnings += (
-                [f"{old} of {len(lines)} have no price that is young for its kind: they stand last."] if old else []
-            )
+            if old := sum(line["old"] for line in lines):
+                warnings.append(f"{old} of {len(lines)} have no price that is young for its kind: they stand last.")
             warnings += [*catalog.holding(filters["gpu"]), "USD per GPU-hour, each the cheapest offer of its kind."]
             lines = [{**line, "machine": machine_label(line["machine"])} for line in lines[:most]]
         out.rows(lines[:limit], [*columns(by), *columns_of("prices by")], catalog, warnings)
@@ -693,47 +638,41 @@ def command(
     if check:
         from gpucost.refresh.check import FIRST_OFFERS, checked
 
+        # what does not rank is not asked for again
         cheapest = [row for row in rows if row["rankable"]][:FIRST_OFFERS]
         checks = [price.sentence for price in checked(catalog, cheapest)]
         warnings = [*warnings, *checks]
+    # every offer, for who asked for all or reads by program
     if all or details or out.format in ("csv", "json"):
         out.rows(rows[:limit], "prices details" if details else "prices", catalog, warnings)
         return
     from gpucost.catalog.prices import cheapest_of_sellers
     from gpucost.render.document import columns_of
 
+    # a row for each seller
     sellers = cheapest_of_sellers(rows)
     if out.is_plain:
         from gpucost.render.prices import offers_screen
         from gpucost.render.text import write
 
-        names, asked = {row["provider"]: row["name"] for row in catalog.rows("providers")}, filters["gpu"]
+        gpu, names = filters["gpu"], {row["provider"]: row["name"] for row in catalog.rows("providers")}
         first = [
             {**row, "seller": names.get(row["provider"]) or row["provider"]}
             for row in sellers[: limit or _SCREEN_OFFERS]
         ]
-        old, notes = sum(bool(row["stale"]) for row in sellers), [*catalog.holding(asked), *checks]
-        shown = offers_screen(first, len(sellers), old, asked, catalog.as_of.isoformat(), catalog.version, notes)
-        out.text(write(shown, one_screen=limit is None), written=True)
+        old, notes = sum(bool(row["stale"]) for row in sellers), [*catalog.holding(gpu), *checks]
+        screen = offers_screen(first, len(sellers), old, gpu, catalog.as_of.isoformat(), catalog.version, notes)
+        out.text(write(screen, one_screen=limit is None), written=True)
         return
+    # a column that says the same on every row is left out
     one_chip = len({row["gpu"] for row in sellers}) == 1
-    shown_columns = [one for one in columns_of("prices by seller") if not (one_chip and one.key == "gpu")]
+    columns_shown = [column for column in columns_of("prices by seller") if not (one_chip and column.key == "gpu")]
     if hidden := len(rows) - len(sellers):
         warnings = [*warnings, f"{hidden} more offers, of other regions and sizes or not ranked: --all."]
-    out.rows(sellers[:limit], shown_columns, catalog, warnings)
+    out.rows(sellers[:limit], columns_shown, catalog, warnings)
 
 
 _SCREEN, _SCREEN_OFFERS = 16, 12  # rows of one screen
-
-
-def _refuse_before(ctx: click.Context, view: str) -> None:
-    """Refuse options that stand before a view's name: they are those of the list that is not shown."""
-    for option in ctx.command.params:
-        if ctx.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE:
-            complaint = f"{max(option.opts, key=len)} before {view} has no effect."
-            raise click.UsageError(
-                f"{complaint} Put options of {view} after its name; see gpucost prices {view} --help."
-            )
 
 
 @command.command(name="history")
@@ -747,12 +686,30 @@ def history(
 ) -> None:
     """Every recorded price, offer by offer, by the day from which it holds."""
     from gpucost.catalog.prices import history as price_history
+    from gpucost.catalog.prices import series
 
-    rows = price_history(catalog, wanted_of(catalog, filters), filters["max_age"])
-    if plot:
-        plot_view(rows, catalog, out)
+    rows = price_history(catalog, _allowed(catalog, filters), filters["max_age"])
+    if not plot:
+        out.rows(rows, "prices history", catalog)
         return
-    out.rows(rows, "prices history", catalog)
+    # lines and events, as text or as a page where -o names one
+    from gpucost.render.rows import history_document
+
+    if out.ending == ".xlsx" or out.ending in ENDINGS:
+        raise click.UsageError(f"--plot draws text or a page: {out.file} should end in .txt or .html.")
+    if (out.fields and not is_setting("fields")) or (out.format != "table" and not is_setting("format_")):
+        raise click.UsageError("--plot draws text or a page: leave --format and --fields out.")
+    # of many offers those whose price moved most often, as many as there are colours to tell apart
+    points, events, left_out = series(rows, _SERIES)
+    document = history_document(points, events, left_out, envelope(catalog))
+    if out.is_document:
+        from gpucost.render.html import write_page
+
+        write_page(document, str(out.file))
+    else:
+        from gpucost.render.text import write
+
+        out.text(write(document), written=True)
 
 
 @command.command(name="diff")
@@ -776,12 +733,14 @@ def diff(
     from gpucost.catalog.prices import difference, difference_of_versions
 
     if not (_is_day(first, "first") and _is_day(second, "second")):
+        # versions have their own days, so prices on both sides are those of one day each
         then, now = (open_catalog(known_as_of=known_as_of, version=version) for version in (first, second))
-        rows = difference_of_versions(then, now, wanted_of(now, filters), all)
+        rows = difference_of_versions(then, now, _allowed(now, filters), all)
         out.rows(_recent(rows, now, filters["max_age"]), "prices diff", now, first=first, second=second)
         return
+    # the later day knows what was asked on the earlier one
     catalog = open_catalog(second, known_as_of)
-    rows, unknown = difference(catalog, date.fromisoformat(first), wanted_of(catalog, filters), all)
+    rows, unknown = difference(catalog, date.fromisoformat(first), _allowed(catalog, filters), all)
     notes = [f"{unknown} prices of {first} are left out: it is unknown whether they hold on {second}."] * (unknown > 0)
     out.rows(_recent(rows, catalog, filters["max_age"]), "prices diff", catalog, notes, first=first, second=second)
 
@@ -790,6 +749,7 @@ def _is_day(text: str, called: str) -> bool:
     """Tell a day from a version of the facts; what is written as a day must be one of the calendar."""
     from gpucost.arguments.kinds import DATE
 
+    # "20260301" is a day too, as Python reads it
     return re.fullmatch(r"\d+-\d+-\d+|\d{8}", text) is not None and DATE.read(text, called) is not None
 
 
@@ -799,5 +759,6 @@ def _recent(rows: list[dict[str, Any]], catalog: "Catalog", days: float | None) 
     return [row for row, age in zip(rows, seen, strict=True) if days is None or age <= days]
 
 
-for _more in (index, *STORE_COMMANDS, *BOOK_COMMANDS, *VIEW_COMMANDS, *FORWARD_COMMANDS):
+_OF_THE_STORE = (refresh, waiting, accept, unknown, verify, prune, export, snapshots)
+for _more in (index, *_OF_THE_STORE, book, stale, coverage, watch, decline, hosted, used, forward):
     command.add_command(_more)

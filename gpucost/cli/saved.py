@@ -96,10 +96,11 @@ def report(
     """
     from gpucost.library.report import check_suffix, report
 
-    if output is not None:
+    if output is not None:  # before anything is asked: a wrong suffix should not cost a minute
         check_suffix(output)
     with working("answering the scenario"):
         result = report(source, status=status, by=by, date=date, share_safe=share_safe, accept_changed=accept_changed)
+    # a saved answer shows its warnings itself; those of a scenario are of all parts
     for warning in result.payload["warnings"] if result.payload["kind"] == "scenario" else ():
         say(warning)
     if output is None:
@@ -204,14 +205,15 @@ def watch(
     if saved is None and not is_smi(log):
         raise click.UsageError("--estimate is missing: a log of training is held against a saved estimate.")
     tokens = None if tokens_done is None else count(1e17).read(tokens_done, "tokens_done")
-    own = own_format(patterns)
+    log_format = own_format(patterns)
+    # read again each time: the job goes on writing
     while True:
         if is_smi(log):
             rows = summed(log, saved, rank)
         else:
             assert saved is not None
             assert estimate is not None
-            progress = read_log(lines_of(log), log, own)
+            progress = read_log(lines_of(log), log, log_format)
             with reading(estimate):
                 rows = forecast(progress, saved, rank, tokens_done=tokens)
         out.rows(rows, "watch", catalog, title=f"{log} against {estimate}" if estimate else log)

@@ -23,7 +23,7 @@ _PLAN = ["explain_key", "explain_value"]  # the answer to EXPLAIN is a drawing, 
 def command(
     catalog: "Catalog",
     out: Output,
-    asked: RelationArguments,
+    relations: RelationArguments,
     query: Annotated[str | None, named("QUERY"), PLACE] = None,
     file: Annotated[str | None, FILE, "Read the query from FILE."] = None,
     question: Annotated[
@@ -55,50 +55,36 @@ def command(
       using (gpu, gpus) where ranks and not stale order by usd limit 10"
     """
     from gpucost.ask.catalog import filled
+    from gpucost.catalog.loader import ready_questions
+    from gpucost.catalog.names import near
+    from gpucost.errors import UnknownNameError
+    from gpucost.gate import read_text
     from gpucost.limits import limit
     from gpucost.render.document import Column
 
     seconds = time_limit and limit("limit_query_seconds", time_limit, "--time-limit")
-    stated = {name: value for name, value in asked.items() if value is not None}
-    catalog.fill = filled
-    answer = catalog.ask(_text(query, file, question), stated, time_limit_s=seconds)
+    if sum(source is not None for source in (query, file, question)) != 1:
+        raise click.UsageError('give one query, such as gpucost sql "show tables", or --file FILE, or --question NAME.')
+    if question == "list":
+        text = "SELECT unnest([" + ", ".join(f"'{name}'" for name in ready_questions()) + "]) AS question"
+    elif question is not None:
+        files = ready_questions()
+        if question not in files:
+            raise UnknownNameError("question", question, near(question, files), f"Questions: {', '.join(files)}.")
+        text = files[question].read_text("utf-8")
+    elif file is not None:
+        text = read_text(file)
+    elif query == "-":
+        most = int(limit("limit_text_characters"))
+        text = sys.stdin.read(most + 1)  # one more than is allowed: then there are too many
+        if len(text) > most:
+            raise click.UsageError(f"the query on stdin has more than {most:,} characters. Name a file with --file.")
+    else:
+        text = str(query)
+    stated = {name: value for name, value in relations.items() if value is not None}
+    catalog.fill = filled  # so that a query may name `speeds` and the like
+    answer = catalog.ask(text, stated, time_limit_s=seconds)
     if out.format == "table" and answer.columns == _PLAN and not out.is_document:
         out.text("\n".join(str(row["explain_value"]) for row in answer.rows))
         return
     out.rows(answer.rows, [Column(name, verbatim=True) for name in answer.columns], catalog)
-
-
-def _text(query: str | None, file: str | None, question: str | None) -> str:
-    if sum(source is not None for source in (query, file, question)) != 1:
-        raise click.UsageError('give one query, such as gpucost sql "show tables", or --file FILE, or --question NAME.')
-    if question is not None:
-        return _question(question)
-    if file is not None:
-        from gpucost.gate import read_text
-
-        return read_text(file)
-    return _piped() if query == "-" else str(query)
-
-
-def _piped() -> str:
-    from gpucost.limits import limit
-
-    most = int(limit("limit_text_characters"))
-    text = sys.stdin.read(most + 1)
-    if len(text) > most:
-        raise click.UsageError(f"the query on stdin has more than {most:,} characters. Name a file with --file.")
-    return text
-
-
-def _question(name: str) -> str:
-    """Return a ready-made question; `list` is the question which ones there are."""
-    from gpucost.catalog.loader import ready_questions
-    from gpucost.catalog.names import near
-    from gpucost.errors import UnknownNameError
-
-    files = ready_questions()
-    if name == "list":
-        return "SELECT unnest([" + ", ".join(f"'{stem}'" for stem in files) + "]) AS question"
-    if name not in files:
-        raise UnknownNameError("question", name, near(name, files), f"Questions: {', '.join(files)}.")
-    return files[name].read_text("utf-8")

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import click
 
@@ -15,6 +15,7 @@ from gpucost.errors import UnknownNameError, UsageError, nearest
 
 # --- `gpucost serve`: a page to plan on; `gpucost mcp`: questions as tools for agents.
 
+# What the page and the tools for agents both take: of a folder that nobody named no file is read.
 _files_option = click.option(
     "--files",
     metavar="DIR",
@@ -38,15 +39,13 @@ _files_option = click.option(
 )
 @click.option(
     "--question",
-    "questions_asked",
+    "queries",
     metavar="TEXT",
     multiple=True,
     help="With --static: what the page's address has behind the question mark; may be repeated."
     "  [default: model=8b&tokens=100b]",
 )
-def serve(
-    port: int, opened: bool, files: Path | None, static_folder: str | None, questions_asked: tuple[str, ...]
-) -> None:
+def serve(port: int, opened: bool, files: Path | None, static_folder: str | None, queries: tuple[str, ...]) -> None:
     """Serve a page on which you change assumptions and see the answer: offers, cost against days, rent or buy.
 
     Only on this machine: the address holds a token, nothing is stored, and the page contacts no other server.
@@ -57,12 +56,13 @@ def serve(
     gpucost serve --port 8000 --no-open
     gpucost serve --static plan --question "model=70b&tokens=1t&deadline=60d"
     """
+    # a page in a file needs no server: who gets it need not have gpucost
     if static_folder is not None:
         from gpucost.page import static
 
-        say(f"wrote {static.write(static_folder, questions_asked)}: one file, to be opened or sent as it is")
+        say(f"wrote {static.write(static_folder, queries)}: one file, to be opened or sent as it is")
         return
-    if questions_asked:
+    if queries:
         raise UsageError("--question goes with --static; a page that is served has the question in its address.")
     from gpucost.page.app import serve
 
@@ -117,7 +117,7 @@ def init(
         return
     if Path(path).exists() and not force:
         raise UsageError(f"{path} exists already. Name another file, or replace it with --force.")
-    if skill:
+    if skill:  # a skill lies in a folder of its own, which is made
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text)
     then = (
@@ -139,26 +139,27 @@ def schema(what: Annotated[str, named("NAME", "schemas"), PLACE] = "scenario") -
     gpucost data schema estimate
     gpucost data schema offers
     """
-    click.echo(json.dumps(_schema(what), indent=2, ensure_ascii=False))
+    from gpucost.answers import KINDS
+    from gpucost.schemas import TABLES
 
-
-# the command whose answer bears another name
-_COMMANDS = {"report": "scenario", "compare": "comparison", "validate": "validation"}
-
-
-def _schema(name: str) -> dict[str, Any]:
-    if name == "scenario":
+    kind = _KINDS_OF_COMMANDS.get(what, what)
+    if what == "scenario":
         from gpucost.library.scenario import json_schema
 
-        return json_schema()
-    from gpucost.answers import KINDS
-    from gpucost.answers.schema import answer_schema
-    from gpucost.schemas import TABLES, row_model
+        content = json_schema()
+    elif kind in KINDS:
+        from gpucost.answers.schema import answer_schema
 
-    kind = _COMMANDS.get(name, name)
-    if kind in KINDS:
-        return answer_schema(kind)
-    if name not in TABLES:
-        near = nearest(name, [*KINDS, *TABLES], 3, 0.4)
-        raise UnknownNameError("schema", name, near, f"There are: {', '.join([*KINDS, 'report', *TABLES])}.")
-    return row_model(name).model_json_schema()
+        content = answer_schema(kind)
+    elif what in TABLES:
+        from gpucost.schemas import row_model
+
+        content = row_model(what).model_json_schema()
+    else:
+        near = nearest(what, [*KINDS, *TABLES], 3, 0.4)
+        raise UnknownNameError("schema", what, near, f"There are: {', '.join([*KINDS, 'report', *TABLES])}.")
+    click.echo(json.dumps(content, indent=2, ensure_ascii=False))
+
+
+# A command whose answer is of a kind with another name.
+_KINDS_OF_COMMANDS = {"report": "scenario", "compare": "comparison", "validate": "validation"}

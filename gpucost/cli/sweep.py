@@ -29,11 +29,12 @@ gpucost sweep --cases cases.parquet \\
 
 
 _BEST = "Show the first N cases of each kind of work instead of the trade-offs, where N is not 1."
+_JOINED = (".parquet", ".csv")  # files that hold every case, however many
 
 
-def _own_arguments() -> list[click.Parameter]:
-    """Return the options that say which cases there are, and where they are worked out."""
-    return [
+def _parameters() -> list[click.Parameter]:
+    # which cases there are, and where they are worked out
+    parameters: list[click.Parameter] = [
         click.Option(
             ["--question"],
             type=click.Choice(QUESTIONS_SWEPT),
@@ -53,54 +54,45 @@ def _own_arguments() -> list[click.Parameter]:
             ["--shared"], is_flag=True, help="All workers of the cluster reach the folder: each writes there."
         ),
     ]
-
-
-def _parameters() -> list[click.Parameter]:
-    taken = {"question", "cases", "grid", "workers", "scheduler", "into", "shared", "best"}
-    parameters = _own_arguments()
+    # then the arguments of every question that is swept, each once; none is required, for it may stand in a file
+    names = {str(parameter.name) for parameter in parameters}
     for question in QUESTIONS_SWEPT:
         for argument in QUESTIONS[question].arguments:
-            if argument.name not in taken and argument.name not in NOT_SWEPT and not argument.library_only:
-                taken.add(argument.name)
+            if argument.name not in names and argument.name not in NOT_SWEPT and not argument.library_only:
+                names.add(argument.name)
                 parameters.append(option_of(argument._replace(required=False, default=None, usual="")))
     parameters += ways_of_writing("sweep")
-    return parameters + output_parameters(taken)
+    return parameters + output_parameters(names)
 
 
 def _ask(
     format_: str | None, fields: str | None, output_file: str | None, details: bool, quiet: bool, **arguments: Any
 ) -> None:
+    import shutil
+
     from gpucost.library.sweep import sweep
+    from gpucost.sweeping.chunks import join
 
     out = Output(format_, fields, output_file, (".parquet",))
-    joined = out.ending in (".parquet", ".csv") and output_file is not None
-    if joined and ((fields and not is_setting("fields")) or out.chosen not in (None, out.ending[1:])):
+    is_joined = out.ending in _JOINED and output_file is not None
+    if is_joined and ((fields and not is_setting("fields")) or out.chosen not in (None, out.ending[1:])):
         raise click.UsageError(f"{output_file}: every case with all its columns. Leave --fields and --format out.")
-    into = arguments.pop("into") or (f"{output_file}.chunks" if joined else None)
-    temporary = joined and not os.path.exists(str(into))
+    # chunks of one file lie beside it, so that a stopped sweep goes on; they go once the file is whole
+    into = arguments.pop("into") or (f"{output_file}.chunks" if is_joined else None)
+    is_new_folder = is_joined and not os.path.exists(str(into))
     values = {name: value for name, value in arguments.items() if value is not None and value != ()}
     if not values.get("shared"):
         values.pop("shared", None)
     with working("cases") as advance:
         result = giving_way(lambda chosen: sweep(**{**chosen, "into": into, "told": advance}), values, is_setting)
-    if joined:
-        _join(result.files, str(output_file), out.ending, str(into) if temporary else None)
-        out = Output(None, None, None)
-        result = type(result)({**result.payload, "file": output_file}, files=result.files)
-        out.text(result.headline)
+    if not is_joined:
+        out.result(result, details=details, quiet=quiet)
         return
-    out.result(result, details=details, quiet=quiet)
-
-
-def _join(files: Any, target: str, ending: str, temporary: str | None) -> None:
-    """Write all chunks into one file; the folder that was made for them goes."""
-    import shutil
-
-    from gpucost.sweeping.chunks import join
-
-    join(list(files), target, ending)
-    if temporary:
-        shutil.rmtree(temporary, ignore_errors=True)
+    join(list(result.files), str(output_file), out.ending)
+    if is_new_folder:
+        shutil.rmtree(str(into), ignore_errors=True)
+    result = type(result)({**result.payload, "file": output_file}, files=result.files)
+    Output(None, None, None).text(result.headline)  # the file holds the rows: the terminal has one line of them
 
 
 command = GroupedCommand("sweep", params=_parameters(), callback=_ask, help=_HELP)

@@ -50,6 +50,7 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
         raise UnknownNameError("table", table, [], f"Tables: {', '.join(TABLES)}.")
     if table is not None and file is None:
         raise UsageError("--table says what FILE holds: also name the file, or leave --table out to check all data.")
+    # as it is, faults and all: an ordinary catalog refuses to open with them
     catalog = open_catalog(root=data_root(), checked=False)
     if file is None:
         with working("checking every row"):
@@ -60,9 +61,10 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
     doubts = doubts or file is not None  # who checks a file of their own wants to know
     summary = f"{report.files} files, {report.rows} rows: {len(report.faults)} faults, {len(report.doubts)} doubts"
     say(f"{summary}{'' if doubts or not report.doubts else ' (--doubts lists them)'}")
-    if file is None and (told := catalog.availability.told(catalog.as_of)):
-        say(told)
+    if file is None and (availability := catalog.availability.told(catalog.as_of)):
+        say(availability)
     rows = [*_rows("fault", report.faults), *(_rows("doubt", report.doubts) if doubts else [])]
+    # a table of nothing says no more than the summary; a file for a program always has its rows
     if rows or out.format != "table" or out.is_document:
         ok = not report.faults
         out.rows(rows, ("kind", "place", "reason"), catalog, files=report.files, rows_checked=report.rows, ok=ok)
@@ -87,7 +89,7 @@ def _rows(kind: str, faults: "Sequence[Fault]") -> list[dict[str, Any]]:
 # --- `gpucost validate`: hold predictions against measurements.
 
 
-FITTED = ("training", "serving", "load")  # kinds whose predictions a calibration moves
+_FITTED = ("training", "serving", "load")  # kinds whose predictions a calibration moves
 
 
 @click.command(name="validate", cls=GroupedCommand)
@@ -159,23 +161,24 @@ def validate(
     if measurements == "":
         raise click.UsageError("cannot read '': --measurements names a file.")
     server = {name: value for name, value in {**server, "engine": software}.items() if value is not None}
-    of_result = kind == "load" and measurements is not None and is_result(measurements)
-    if server and not of_result:
+    is_load_result = kind == "load" and measurements is not None and is_result(measurements)
+    if server and not is_load_result:
         typed = ", ".join(f"--{'software' if name == 'engine' else name}" for name in server)
         raise click.UsageError(f"{typed}: only with --kind load and the result of a load test as --measurements.")
     limit = None if max_error is None else share(100.0).read(max_error, "--max-error")
     catalog = open_catalog()
     if calibration:
-        if kind not in FITTED:
-            raise click.UsageError(f"--calibration needs --kind {', '.join(FITTED)}: nothing is fitted to {kind}.")
+        if kind not in _FITTED:
+            raise click.UsageError(f"--calibration needs --kind {', '.join(_FITTED)}: nothing is fitted to {kind}.")
+        # load tests are predicted with the efficiencies of serving
         use(catalog, "serving" if kind == "load" else kind, read_file(calibration, ("name", "kind", "value")))
     request = {"kind": kind, "measurements": measurements, "core": core}
     request |= ({"calibration": calibration} if calibration else {}) | server
-    more = {"rows": read_results(str(measurements), TestedServer(**server))} if of_result else {}
-    for test in more.get("rows", ()):
+    tests = {"rows": read_results(str(measurements), TestedServer(**server))} if is_load_result else {}
+    for test in tests.get("rows", ()):
         say(sentence_of(test))
     with working("predicting the measured runs"):
-        report = (VALIDATIONS | {"runs": validate_runs})[kind](catalog, measurements, core=core, **more)
+        report = (VALIDATIONS | {"runs": validate_runs})[kind](catalog, measurements, core=core, **tests)
     if calibration:
         report["method"] = f"predicted with the calibration of {calibration}"
     answered = answer(report, request, catalog.as_of, catalog.version)
