@@ -46,9 +46,9 @@ class Problem(Struct, frozen=True):
     masks: tuple[Flags, ...]  # offers that each request looks at
     calibration: Calibration
 
-    def asked(self, of: Callable[[TrainingRequest], Any], request: Indices) -> NDArray[Any]:
-        """Return what each of some requests, named by their numbers, asks for."""
-        return np.array([of(ask) for ask in self.requests])[request]
+    def of_requests(self, value: Callable[[TrainingRequest], Any], request: Indices) -> NDArray[Any]:
+        """Return a value of each of some requests, which are named by their numbers."""
+        return np.array([value(ask) for ask in self.requests])[request]
 
 
 class Cases(Struct, frozen=True):
@@ -87,12 +87,7 @@ def evaluate(problem: Problem, request: Indices, offer: Indices, gpus: Indices) 
     speed = speeds_of(
         problem.workloads, problem.supply.keys, problem.calibration, request, problem.supply.key[offer], gpus
     )
-    factors = _make_factors(problem, request, offer, gpus, speed)
-    return Cases(request, offer, gpus, speed, factors, price_runs(factors))
-
-
-def _make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indices, speed: Speeds) -> Columns:
-    """Gather what the bill of each case follows from."""
+    # what the bill of each case follows from: the terms of its offer, the sizes of its request, and assumptions
     terms, sizes, requests = problem.terms, problem.sizes, problem.requests
     count = len(request)
     node_gpus = np.array([key.system.gpus for key in problem.supply.keys], np.float64)
@@ -104,7 +99,7 @@ def _make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indi
     failures = problem.failures_per_gpu_year
     dataset = [size.dataset_bytes_per_token * ask.tokens / GB for size, ask in zip(sizes, requests, strict=True)]
     of_offer = {name: getattr(terms, name)[offer] for name in INPUT_NAMES if name in Terms._fields}
-    return Columns(
+    factors = Columns(
         **of_offer,
         tokens=of_request([ask.trained_tokens for ask in requests]),
         gpus=gpus.astype(np.float64),
@@ -125,23 +120,25 @@ def _make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indi
         charge_commitment=of_request([float(ask.commitment == "full") for ask in requests]),
         dataset_gb=of_request(dataset),
         checkpoints_gb=of_request([size.checkpoint_gb * assume.CHECKPOINTS_KEPT.value for size in sizes]),
-        egress_gb=of_request([size.weights_gb for size in sizes]),
+        egress_gb=of_request([size.weights_gb for size in sizes]),  # what leaves at the end: the weights alone
     )
+    return Cases(request, offer, gpus, speed, factors, price_runs(factors))
 
 
 # --- From cases to answers: which cases are options and in what order, which offers are excluded and why.
 
 
-def rank(problem: Problem, cases: Cases, number: int, judged: Indices) -> Indices:
-    """Order the judged cases of one request that can be options by its goal, as every answer orders offers.
+def rank(problem: Problem, cases: Cases, number: int, chosen: Indices) -> Indices:
+    """Order the chosen cases of one request that can be options by its goal, as every answer orders offers.
 
     A Pareto list is ordered by budget and holds no option that another one beats in both budget and days.
     """
     request = problem.requests[number]
-    usable = judged[can_be_option(problem, cases, request, judged)]
+    usable = chosen[can_be_option(problem, cases, request, chosen)]
     order = usable[order_by(problem, cases, usable, request)]
     if request.optimize != "pareto":
         return order
+    # what is probably gone beats nothing: the front is of what leads
     return front_of(order[leading(stands(cases, order, request))], cases.costs.budget_usd, cases.costs.days)
 
 
@@ -153,6 +150,7 @@ def with_budgets(problem: Problem, cases: Cases) -> Cases:
     costs, every = cases.costs, np.arange(len(cases))
     chance = chances(problem.terms, cases.offer, cases.gpus)
     fresh, sellers = problem.terms.fresh[cases.offer], problem.supply.seller[cases.offer]
+    # a budget of one offer depends on the others: where it is gone, the cheapest that is left is hired
     added = {name: np.full(len(cases), np.nan) for name in ("budget_usd", "expected_usd", "fallback_usd")}
     for number, request in enumerate(problem.requests):
         of = every[cases.request == number]
@@ -167,7 +165,7 @@ def with_budgets(problem: Problem, cases: Cases) -> Cases:
 
 def goal_of(cases: Cases, request: TrainingRequest) -> Floats:
     """Return what is to be small in each case: USD, days or carbon."""
-    if request.optimize == "carbon":
+    if request.optimize == "carbon":  # of a grid that nobody knows, last
         return np.nan_to_num(cases.costs.kgco2e, nan=np.inf)
     return cases.costs["days" if request.optimize == "time" else _RANK_COLUMNS[request.rank_by]]
 
@@ -193,6 +191,7 @@ def order_by(
 
 def stands(cases: Cases, index: Indices, request: TrainingRequest) -> Indices:
     """Return where cases stand: what is probably gone behind the others, where the order knows nothing of chances."""
+    # a budget holds the chance already; days and carbon know nothing of it
     if request.optimize not in ("time", "carbon") and request.rank_by != "time":
         return np.zeros(len(index), np.int64)
     return standing(cases.costs.chance_available_fraction[index] < LIKELY)
@@ -205,14 +204,9 @@ def rate_is_prior(problem: Problem, case_offer: int) -> bool:
 
 def can_be_option(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
     """Tell which cases do the work, and need no more than the budget that was stated."""
-    return _can_do(problem, cases, request, index) & within_budget(cases, request, index)
-
-
-def within_budget(cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
-    """Tell which cases need no more than the budget that was stated; before budgets are known, which cost no more."""
-    needed = cases.costs["budget_usd" if "budget_usd" in cases.costs else "cost_usd"]
+    needed = cases.costs["budget_usd" if "budget_usd" in cases.costs else "cost_usd"]  # before budgets are known, costs
     within: Flags = needed[index] <= (np.inf if request.max_cost_usd is None else request.max_cost_usd)
-    return within
+    return _can_do(problem, cases, request, index) & within
 
 
 def _can_do(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
@@ -235,22 +229,14 @@ def orderable(problem: Problem, cases: Cases, index: Indices) -> Flags:
 
 def too_bound(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
     """Tell which commitments last far longer than the run, unless such an option or the hours alone were asked for."""
-    return _far_longer(_owed_days(problem, request, cases.offer[index]), cases.costs.days[index])
-
-
-def _owed_days(problem: Problem, request: TrainingRequest, offer: Indices) -> Floats:
-    """Return the days that offers owe whatever the run; none where such an option or the hours alone were asked for."""
-    option_asked = request.option and any(OPTIONS[name].family == "committed" for name in options(request.option) or ())
-    if option_asked or request.commitment == "used" or request.provider == "own":
-        return np.zeros(len(offer))
+    offer = cases.offer[index]
+    chosen = any(OPTIONS[name].family == "committed" for name in options(request.option) or ())
+    if chosen or request.commitment == "used" or request.provider == "own":
+        return np.zeros(len(index), bool)
     owed = problem.terms.term_months[offer] * DAYS_PER_MONTH * problem.terms.take_or_pay[offer]
-    return np.where(problem.supply.bound[offer], owed, 0.0)
-
-
-def _far_longer(owed: Floats, days: Floats) -> Flags:
-    """Tell which days owed are no way to buy a run of so many days."""
-    longer: Flags = owed > _LONGEST_TERM_RATIO * np.maximum(days, 1.0)
-    return longer
+    owed = np.where(problem.supply.bound[offer], owed, 0.0)
+    bound: Flags = owed > _LONGEST_TERM_RATIO * np.maximum(cases.costs.days[index], 1.0)
+    return bound
 
 
 def within_order(problem: Problem, cases: Cases, index: Indices) -> Flags:
@@ -297,46 +283,42 @@ def exclusions(problem: Problem, cases: Cases, request: TrainingRequest, index: 
         cases.costs.budget_usd[index].tolist(),
         strict=True,
     )
+    # the first reason that holds is told: what one chose comes before what the offer allows, money comes last
     supply, reasons, sentences = problem.supply, cases.speed.reason[index], []
     for place, ((offer, gpus, unit, fits, days, cost_usd, budget_usd), (bound, old, part, sold)) in enumerate(
         zip(columns, flags, strict=True)
     ):
         row, cap = supply.offers[offer], supply.cap_reasons[offer]
         if bound:
-            said = f"owes {row.term_months} months for a run of {days:,.3g} days; --option {row.option} shows it"
+            sentence = f"owes {row.term_months} months for a run of {days:,.3g} days; --option {row.option} shows it"
         elif old:
-            limit = _age_limit(problem, request, offer)
-            said = f"price is {row.age_days} days old, over the limit of {limit:g} days"
+            limits = [] if request.max_age_days is None else [request.max_age_days]
+            limits += [float(problem.terms.age_limit_days[offer])] if request.strict_prices else []
+            limit = min(limits)
+            sentence = f"price is {row.age_days} days old, over the limit of {limit:g} days"
         elif part:
-            said = "price of a part of a machine that is sold whole"
+            sentence = "price of a part of a machine that is sold whole"
         elif gpus % unit:
-            said = f"sold in units of {unit} accelerators; {gpus} is not a multiple"
+            sentence = f"sold in units of {unit} accelerators; {gpus} is not a multiple"
         elif gpus < supply.minimum_gpus[offer]:
-            said = f"the smallest order is {supply.minimum_gpus[offer]} accelerators"
+            sentence = f"the smallest order is {supply.minimum_gpus[offer]} accelerators"
         elif gpus > supply.largest_gpus[offer]:
-            said = f"{gpus} accelerators are more than this offer can host: {cap}"
+            sentence = f"{gpus} accelerators are more than this offer can host: {cap}"
         elif not fits:
-            said = f"{REASONS[reasons[place]]} on {gpus} ({cap})"
+            sentence = f"{REASONS[reasons[place]]} on {gpus} ({cap})"
         elif not (isfinite(cost_usd) and isfinite(days)):
-            said = f"interrupted so often on {gpus} accelerators that the run would never end"
+            sentence = f"interrupted so often on {gpus} accelerators that the run would never end"
         elif request.deadline_days is not None and days > request.deadline_days:
-            said = (
+            sentence = (
                 f"{days:,.0f} days on {gpus} accelerators, over the deadline of {request.deadline_days:g} days; {cap}"
             )
         elif not sold:
             rule = OPTIONS[row.option].limit_sentence
-            said = f"the run takes {days:,.1f} days on {gpus} accelerators; {rule}; {cap}"
+            sentence = f"the run takes {days:,.1f} days on {gpus} accelerators; {rule}; {cap}"
         else:
-            said = f"needs {budget_usd:,.2f} USD, over the budget of {request.max_cost_usd or 0:,.2f} USD"
-        sentences.append(said)
+            sentence = f"needs {budget_usd:,.2f} USD, over the budget of {request.max_cost_usd or 0:,.2f} USD"
+        sentences.append(sentence)
     return sentences
-
-
-def _age_limit(problem: Problem, request: TrainingRequest, offer: int) -> float:
-    limits = [] if request.max_age_days is None else [request.max_age_days]
-    if request.strict_prices:
-        limits.append(float(problem.terms.age_limit_days[offer]))
-    return min(limits)
 
 
 # --- From the factors of a run to its money, once more: what a what-if, a comparison and a rerun recompute.
@@ -345,6 +327,7 @@ def _age_limit(problem: Problem, request: TrainingRequest, offer: int) -> float:
 def recompute(factors: Mapping[str, float], **changes: float) -> dict[str, Any]:
     """Recompute the money of one answer from its factors, some of them changed by name."""
     inputs = {name: float(factors[name]) for name in INPUT_NAMES}
+    # the ends of the range move with the speed
     moved = changes.get("tokens_per_s_per_gpu", inputs["tokens_per_s_per_gpu"]) / inputs["tokens_per_s_per_gpu"]
     for end in ("tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high"):
         inputs[end] *= moved

@@ -16,7 +16,7 @@ from gpucost.words import RANKS
 from gpucost.workloads.training import DataFlow, OwnSpeed, Rollouts, needs_gpus, own_speed
 
 DEFAULT_DEADLINE_DAYS = 30.0
-PROMPT_TOKENS = 250.0  # of a prompt that nobody states: an assumption, as those of school and contest mathematics
+_PROMPT_TOKENS = 250.0  # of a prompt that nobody states: an assumption, as those of school and contest mathematics
 _OLDEST_STRICT_DAYS = max(rule.age_limit_days for rule in OPTIONS.values())
 
 
@@ -96,7 +96,7 @@ class TrainingRequest(Struct, frozen=True, kw_only=True):
         """Return what the model writes to be trained on; None for training on given tokens."""
         if self.method != "grpo" or self.rollouts is None or self.output_tokens is None:
             return None
-        return Rollouts(self.rollouts, self.prompt_tokens or PROMPT_TOKENS, self.output_tokens, self.reference_model)
+        return Rollouts(self.rollouts, self.prompt_tokens or _PROMPT_TOKENS, self.output_tokens, self.reference_model)
 
     @property
     def trained_tokens(self) -> float:
@@ -122,7 +122,11 @@ def make_request(values: Mapping[str, Any], deadline_given: bool = False, today:
     limit = values["deadline"]
     if not deadline_given and not values["gpus"]:  # a pinned cluster may take its time
         limit = DEFAULT_DEADLINE_DAYS
-    start = date.fromisoformat(values["as_of"]) if values["as_of"] else today or clock.today()
+    if isinstance(limit, date):  # a day is counted from the day of the prices
+        start = date.fromisoformat(values["as_of"]) if values["as_of"] else today or clock.today()
+        if limit <= start:
+            raise UsageError(f"--deadline: {limit} is not after {start}. Name a later day, or a duration such as 30d.")
+        limit = float((limit - start).days)
     request = TrainingRequest(
         model=values["model"],
         tokens=values["tokens"],
@@ -132,7 +136,7 @@ def make_request(values: Mapping[str, Any], deadline_given: bool = False, today:
         provider=values["provider"],
         region=values["region"],
         option=values["option"],
-        deadline_days=_days(limit, start),
+        deadline_days=limit,
         deadline_given=deadline_given,
         max_cost_usd=values["budget"],
         sequence_tokens=values["sequence"],
@@ -182,19 +186,29 @@ def make_request(values: Mapping[str, Any], deadline_given: bool = False, today:
     return request
 
 
-def _days(limit: float | date | None, start: date) -> float | None:
-    """Return a deadline in days; a day is counted from the day of the prices."""
-    if not isinstance(limit, date):
-        return limit
-    days = (limit - start).days
-    if days <= 0:
-        raise UsageError(f"--deadline: {limit} is not after {start}. Name a later day, or a duration such as 30d.")
-    return float(days)
-
-
 def _contradictions(request: TrainingRequest) -> None:
+    """Refuse what contradicts itself; `from_dict` asks again, since a saved request may have been changed by hand."""
     if request.method == "grpo":
-        _rollouts(request)
+        if request.rollouts is None or request.output_tokens is None:
+            needed = {"--rollouts": request.rollouts, "--output-tokens": request.output_tokens}
+            lacking = " and ".join(flag for flag, value in needed.items() if value is None)
+            raise UsageError(
+                f"--method grpo needs {lacking}: how many answers the model writes to a prompt, and how long they are"
+                " on average, rule its steps, and neither has a usual value. The log of a trainer has both (verl:"
+                " response_length/mean)."
+            )
+        # what a prompt and its answers say already, and a speed of training alone
+        doubly = {
+            "--sequence": request.sequence_tokens,
+            "--document-tokens": request.document_tokens,
+            "--mfu, --tokens-per-s-per-gpu or --step-time": request.own_speed,
+        }
+        twice = [flag for flag, value in doubly.items() if value is not None]
+        if twice:
+            raise UsageError(
+                f"{twice[0]} does not go with --method grpo: a sequence is a prompt and its answer, and a step also"
+                " writes and scores. Leave it out."
+            )
     needs_gpus(request.own_speed, request.gpus)
     if request.gpus and request.max_gpus and request.gpus > request.max_gpus:
         raise UsageError(f"--gpus {request.gpus} contradicts --max-gpus {request.max_gpus}. Leave one of them out.")
@@ -202,26 +216,4 @@ def _contradictions(request: TrainingRequest) -> None:
         raise UsageError(
             f"--strict-prices drops prices over {_OLDEST_STRICT_DAYS} days old at the latest; --max-age beyond that"
             " contradicts it."
-        )
-
-
-def _rollouts(request: TrainingRequest) -> None:
-    """Refuse reinforcement learning of which nobody says how much is written, or that says it twice."""
-    if request.rollouts is None or request.output_tokens is None:
-        needed = {"--rollouts": request.rollouts, "--output-tokens": request.output_tokens}
-        lacking = " and ".join(flag for flag, one in needed.items() if one is None)
-        raise UsageError(
-            f"--method grpo needs {lacking}: how many answers the model writes to a prompt, and how long they are on"
-            " average, rule its steps, and neither has a usual value. The log of a trainer has both (verl:"
-            " response_length/mean)."
-        )
-    said = {
-        "--sequence": request.sequence_tokens,
-        "--document-tokens": request.document_tokens,
-        "--mfu, --tokens-per-s-per-gpu or --step-time": request.own_speed,
-    }
-    if twice := [flag for flag, one in said.items() if one is not None]:
-        raise UsageError(
-            f"{twice[0]} does not go with --method grpo: a sequence is a prompt and its answer, and a step also writes"
-            " and scores. Leave it out."
         )

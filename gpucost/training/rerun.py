@@ -1,6 +1,6 @@
 """Reproduce a saved estimate from the facts that it embeds, and explain what differs under another version."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -40,25 +40,22 @@ def rerun(
     try:
         facts = unembed(saved["facts"], saved["as_of"], saved["catalog_version"], saved["sources"])
         architecture = msgspec.convert(saved["facts"]["architecture"], Architecture)
-        if fault := next(_impossible(architecture), None):
-            raise ValueError(f"architecture.{fault}, which no model has")
+        for name, value in structs.asdict(architecture).items():
+            least = 1 if name in _NEVER_NONE else 0
+            if name == "extra_parameters":  # a correction of what the dimensions count, either way
+                least = -_LARGEST
+            if isinstance(value, (int, float)) and not least <= value <= _LARGEST:
+                raise ValueError(f"architecture.{name} is {shown(value)}, which no model has")
         request = read_request(saved["request"])
         mask = np.ones(len(facts.offers), bool)
         answer = answer_request(request, architecture, make_market(facts), mask, calibration)
         return {**answer, "facts": embed(facts, mask, architecture)}
+    # whatever a changed file breaks: its author, not ours, has something to mend
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, msgspec.ValidationError) as error:
         raise UsageError(
             f"the saved facts cannot be read ({type(error).__name__}: {error}); the file was changed or is of another"
             " version."
         ) from None
-
-
-def _impossible(architecture: Architecture) -> Iterator[str]:
-    """Yield the dimensions that no model has: none, or beyond any."""
-    for name, value in structs.asdict(architecture).items():
-        least = 1 if name in _NEVER_NONE else -_LARGEST if name == "extra_parameters" else 0
-        if isinstance(value, (int, float)) and not least <= value <= _LARGEST:
-            yield f"{name} is {shown(value)}"
 
 
 def differences(saved: Any, fresh: Any, path: str = "") -> list[Difference]:
@@ -85,8 +82,8 @@ def verdict(saved: Estimate, fresh: Estimate) -> Rerun:
     """Return whether a rerun gave the same, and if not, what differs and why."""
     # a figure that joined the answers after the file was saved says nothing about the others
     known = {key: value for key, value in fresh.items() if key in saved or key not in Estimate.__optional_keys__}
-    told = {key: value for key, value in saved.items() if key in Estimate.__annotations__}  # nor one that has left
-    changed = differences(told, known)
+    still_known = {key: value for key, value in saved.items() if key in Estimate.__annotations__}  # nor one that left
+    changed = differences(still_known, known)
     reasons = []
     if saved.get("gpucost_version") != __version__:
         reasons.append(
@@ -98,6 +95,9 @@ def verdict(saved: Estimate, fresh: Estimate) -> Rerun:
     if changed and not reasons:
         reasons.append("the saved file was changed by hand: same version and calibration, other figures")
     comparison = bridge(saved, fresh) if changed else None
+    lead = "Reproduced: every figure equals the saved one."
+    if changed:
+        lead = f"{len(changed)} figures differ: {'; '.join(reasons)}."
     return {
         "kind": "rerun",
         "schema_version": SCHEMA_VERSION,
@@ -106,7 +106,7 @@ def verdict(saved: Estimate, fresh: Estimate) -> Rerun:
         "as_of": saved["as_of"],
         "catalog_version": saved["catalog_version"],
         "equal": not changed,
-        "lead": _sentence(changed, reasons),
+        "lead": lead,
         "reasons": reasons,
         "differences_found": len(changed),
         "differences": changed[:_REPORTED],
@@ -114,9 +114,3 @@ def verdict(saved: Estimate, fresh: Estimate) -> Rerun:
         "warnings": [],
         "sources": {},
     }
-
-
-def _sentence(changed: list[Difference], reasons: list[str]) -> str:
-    if not changed:
-        return "Reproduced: every figure equals the saved one."
-    return f"{len(changed)} figures differ: {'; '.join(reasons)}."

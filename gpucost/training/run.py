@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from operator import attrgetter
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -30,20 +29,10 @@ from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.gate import beside
+from gpucost.market import filters
 from gpucost.market import interruptions as assume
 from gpucost.market.embedded import embed
 from gpucost.market.facts import CHOOSING, Facts, Market, make_market, market_of, with_offers
-from gpucost.market.filters import (
-    asked_for,
-    at_most,
-    at_own_price,
-    no_price,
-    outside_region,
-    placeless,
-    prices_not_used,
-    said_of_larger,
-    usual,
-)
 from gpucost.market.hires import cheapest
 from gpucost.market.interruptions import failures_per_gpu_year, unmeasured
 from gpucost.market.pools import pool_ends, read_pool
@@ -100,7 +89,7 @@ from gpucost.workloads.unsaid import ATTENTION, DISPATCHER, STACK, TRAINING, Uns
 
 # --- The answer of a training estimate as a JSON-able payload; rendering needs nothing else.
 
-NOT_INCLUDED = (
+_NOT_INCLUDED = (
     "data acquisition, cleaning and tokenisation",
     "staff, support plans and software licences",
     "trial runs and failed experiments, unless given as a share of the run",
@@ -114,36 +103,57 @@ _NOT_INCLUDED_OF_ROLLOUTS = "reward models, verifiers and environments, and wait
 
 def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -> TrainingOption:
     """Return one option: who, where, how many, how fast, at what cost, with its bill and its factors."""
-    lines = _lines(problem, cases, case)
-    offer = problem.supply.offers[int(cases.offer[case])]
+    number, terms = int(cases.offer[case]), problem.terms
+    offer = problem.supply.offers[number]
+    # the bill, with the source of each unit price and whether the seller states it
+    origin = {
+        "offer": (offer.source_id, True),
+        "storage": (terms.storage_source_ids[number], bool(terms.storage_stated[number])),
+        "egress": (terms.egress_source_ids[number], bool(terms.egress_stated[number])),
+    }
+    stated_by = {item.name: item.origin for item in BILL}
+    lines: list[BillLine] = []
+    for line in lines_of(cases.factors, cases.costs, case):
+        source, stated = origin[stated_by[line["name"]]]
+        note = line["note"] if stated else f"{line['note']}; typical price, as the provider publishes none"
+        status: Literal["sourced", "assumed"] = "sourced" if stated else "assumed"
+        lines.append({**line, "note": note, "source_id": source, "status": status})
     sources = dict.fromkeys([offer.source_id, *(line["source_id"] for line in lines)])
     size = problem.sizes[int(cases.request[case])]
-    paid = _credits(facts, cases, case, offer)
+    cost_usd = float(cases.costs.cost_usd[case])
+    months = max(float(cases.costs.days[case]) / DAYS_PER_YEAR * MONTHS_PER_YEAR, 1e-6)
+    paid = round(credited(facts.credits, offer, cost_usd, months, facts.as_of), 2)
+    # seconds of one step by part; writing what is trained on, and scoring it, stand beside training
+    parts = zip(PARTS, cases.speed.parts_s[case], strict=True)
+    components = {name: float(seconds) for name, seconds in parts if seconds > 0}
+    for name, seconds in (_rollout_phases(problem, cases, case) or {}).items():
+        if name != "training":
+            components[f"{name.replace(' ', '_')}_s"] = seconds
     return {
         "rank": rank,
         **seller(offer),
         "gpus": int(cases.gpus[case]),
-        "nodes": int(cases.factors.nodes[case]),
-        "instances": int(cases.gpus[case]) // max(offer.gpus, 1),
+        "nodes": int(cases.factors.nodes[case]),  # by the accelerators that one node of the chip holds
+        "instances": int(cases.gpus[case]) // max(offer.gpus, 1),  # as the seller counts them
         **_speed(cases, case),
         **figures(RunOutcome, cases.costs, case),
-        "usd_per_gpu_hour": float(problem.terms.usd_per_gpu_hour[int(cases.offer[case])]),
+        "usd_per_gpu_hour": float(terms.usd_per_gpu_hour[number]),
         **figures(Budgeted, cases.costs, case),
-        **seen(offer, problem.terms, int(cases.offer[case]), paid),
+        **seen(offer, terms, number, paid),
         **figures(Contract, cases.costs, case),
         **interruptions(problem, cases, case),
-        "components": _step_parts(problem, cases, case),
+        "components": components,
         "source_ids": [name for name in sources if name],
         "lines": lines,
         "notes": [
             *notes(problem, cases, case),
-            *([credits_said(paid, float(cases.costs.cost_usd[case]))] if paid else []),
+            *([credits_said(paid, cost_usd)] if paid else []),
         ],
         "factors": {**factors(cases, case), "model_flop_per_token": size.model_flop_per_token},
     }
 
 
-_STRETCHED = (
+_STRETCHED = (  # of the costs, what a what-if needs as a factor
     "checkpoint_hours",
     "interval_hours",
     "stretch_paid_ratio",
@@ -154,13 +164,9 @@ _STRETCHED = (
 )
 
 
-def _credits(facts: Facts, cases: Cases, case: int, offer: Offer) -> float:
-    months = max(float(cases.costs.days[case]) / DAYS_PER_YEAR * MONTHS_PER_YEAR, 1e-6)
-    return round(credited(facts.credits, offer, float(cases.costs.cost_usd[case]), months, facts.as_of), 2)
-
-
 def _speed(cases: Cases, case: int) -> Speed:
     speed, costs = cases.speed, cases.costs
+    # hours of work ÷ hours paid: what the paid hours attain counts restarts and unused time as idle
     paid_share = costs.work_hours[case] * cases.gpus[case] / costs.gpu_hours[case]
     return {
         "layout": cast(LayoutRow, asdict(speed.layout.layout(case))),
@@ -174,7 +180,7 @@ def _speed(cases: Cases, case: int) -> Speed:
     }
 
 
-def elsewhere(problem: Problem, cases: Cases, case: int) -> Elsewhere:
+def _elsewhere(problem: Problem, cases: Cases, case: int) -> Elsewhere:
     """Return where else an option is sold, and for what."""
     offer = problem.supply.offers[int(cases.offer[case])]
     return {
@@ -210,15 +216,16 @@ def interruptions(problem: Problem, cases: Cases, case: int) -> Interruptions:
     }
 
 
-def feeding(problem: Problem, cases: Cases, case: int) -> Feeding | None:
+def _feeding(problem: Problem, cases: Cases, case: int) -> Feeding | None:
     """Return what a case reads against what it is fed, where that was asked about."""
     workload = problem.workloads[int(cases.request[case])]
     if workload.loading is None:
         return None
-    first_offer, gpus = np.zeros(1, np.int64), cases.gpus[case : case + 1]
+    # what it would read if it were never kept waiting
+    first_request, gpus = np.zeros(1, np.int64), cases.gpus[case : case + 1]
     key = problem.supply.key[cases.offer[case : case + 1]]
     hungry = speeds_of(
-        (replace(workload, loading=None),), problem.supply.keys, problem.calibration, first_offer, key, gpus
+        (replace(workload, loading=None),), problem.supply.keys, problem.calibration, first_request, key, gpus
     )
     return workload.loading.feeding(float(hungry.tokens_per_s_per_gpu[0] * gpus[0]), int(gpus[0]))
 
@@ -234,60 +241,20 @@ def _rollout_phases(problem: Problem, cases: Cases, case: int) -> dict[str, floa
     keys = [problem.supply.keys[int(problem.supply.key[cases.offer[case]])]]
     training_s = speed.parts_s.sum(axis=1)
     writer, recompute = writer_of(workload, keys, gpus, problem.calibration), speed.layout.recompute
-    found = phases_of(workload, writer, keys, gpus, training_s, speed.parts_s, recompute)
+    phases = phases_of(workload, writer, keys, gpus, training_s, speed.parts_s, recompute)
     return {
-        "writing answers": float(found.writing_s[0]),
-        "scoring answers": float(found.scoring_s[0]),
-        "training": float(found.training_s[0]),
-        "handing weights over": float(found.handing_s[0]),
+        "writing answers": float(phases.writing_s[0]),
+        "scoring answers": float(phases.scoring_s[0]),
+        "training": float(phases.training_s[0]),
+        "handing weights over": float(phases.handing_s[0]),
     }
-
-
-def _phases_said(problem: Problem, written: dict[str, float] | None) -> list[str]:
-    """Say how much is written and what a step's time goes to."""
-    rollouts = problem.workloads[0].rollouts
-    if rollouts is None or written is None:
-        return []
-    whole = sum(written.values())
-    shares = ", ".join(f"{part / whole:.0%} {name}" for name, part in written.items() if part >= 0.005 * whole)
-    return [
-        f"Each prompt of {rollouts.prompt_tokens:,.0f} tokens has {rollouts.answers} answers of"
-        f" {rollouts.output_tokens:,.0f}, all written before they are trained on; a step is {shares}. No published step"
-        " was fitted to: the range of writing is that of a server whose settings nobody chose."
-    ]
-
-
-def _step_parts(problem: Problem, cases: Cases, case: int) -> dict[str, float]:
-    """Return the seconds of one step by part; what is written to be trained on, and scored, stands beside training."""
-    values = cases.speed.parts_s[case]
-    parts = {name: float(value) for name, value in zip(PARTS, values, strict=True) if value > 0}
-    beside = _rollout_phases(problem, cases, case) or {}
-    return parts | {f"{name.replace(' ', '_')}_s": part for name, part in beside.items() if name != "training"}
-
-
-def _lines(problem: Problem, cases: Cases, case: int) -> list[BillLine]:
-    """Return the bill with the source of each unit price and whether the seller states it."""
-    offer, terms = int(cases.offer[case]), problem.terms
-    origin = {
-        "offer": (problem.supply.offers[offer].source_id, True),
-        "storage": (terms.storage_source_ids[offer], bool(terms.storage_stated[offer])),
-        "egress": (terms.egress_source_ids[offer], bool(terms.egress_stated[offer])),
-    }
-    stated_by = {item.name: item.origin for item in BILL}
-    rows: list[BillLine] = []
-    for line in lines_of(cases.factors, cases.costs, case):
-        source, stated = origin[stated_by[line["name"]]]
-        note = line["note"] if stated else f"{line['note']}; typical price, as the provider publishes none"
-        status: Literal["sourced", "assumed"] = "sourced" if stated else "assumed"
-        rows.append({**line, "note": note, "source_id": source, "status": status})
-    return rows
 
 
 def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
     """Return what a reader must know of one option."""
     terms, number = problem.terms, int(cases.offer[case])
     offer = problem.supply.offers[number]
-    remarks = old_price(offer, terms, number)
+    remarks = old_price(offer, terms, number)  # what concerns the price comes first
     if rate_is_prior(problem, number):
         remarks.append("interruption rate assumed: not measured for this product and region")
     if offer.gpu_assumed:
@@ -296,9 +263,11 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
         remarks.append(f"pays for the whole term of {offer.term_months} months, not only for the hours used")
     if cases.factors.nodes[case] > 1:
         remarks += large_order(offer, problem.terms, number, int(cases.gpus[case]))
+        # a rack-wide NVLink has no network behind it on record
         if not problem.supply.keys[int(problem.supply.key[number])].system.scaleout_gb_per_s:
             remarks.append("several instances share one scale-up domain")
     rule = OPTIONS[offer.option]
+    # ways to buy that few know: a booked window, and on-demand machines that may be taken back
     if rule.family == "scheduled" or (rule.family == "on demand" and rule.interruptible):
         remarks.append(f"{rule.label}: {rule.reference}")
     return [*remarks, *doubted_price(offer)]
@@ -309,6 +278,7 @@ _ASSUMED = ("name", "value", "low", "high", "unit", "status", "source_id", "note
 
 def _assumption_rows(facts: Facts, problem: Problem) -> list[AssumedValue]:
     """Return what was assumed about the run beside its steps, each with its range and where it comes from."""
+    # what the bill takes for granted; what the request states is marked as stated
     declared = {
         "ramp_hours": assume.RAMP_HOURS,
         "restart_hours": assume.RESTART_HOURS,
@@ -333,13 +303,13 @@ def _assumption_rows(facts: Facts, problem: Problem) -> list[AssumedValue]:
 Indices = NDArray[np.int64]
 
 _SIZES_BELOW, _SIZES_ABOVE = 4, 16  # how many times smaller and larger than the chosen size
-_SMALLEST_SHARE = 0.01
+_SMALLEST_SHARE = 0.01  # of the cost: what is less stands in the bill alone
 
 # What each part of a training step is, for a reader of the bill.
 PART_NOTES = dict(beside(__file__, "parts")[1:])
 
 
-def scaling(problem: Problem, cases: Cases, best: int) -> list[Size]:
+def _scaling(problem: Problem, cases: Cases, best: int) -> list[Size]:
     """Return how cost and time trade off with the size of the cluster, on the offer of one case.
 
     Sizes are doublings of the unit, and halfway between where whole nodes are sold, from a quarter of the chosen one
@@ -350,33 +320,35 @@ def scaling(problem: Problem, cases: Cases, best: int) -> list[Size]:
     unit, largest = int(supply.unit_gpus[offer]), int(supply.largest_gpus[offer])
     low = max(int(supply.minimum_gpus[offer]), unit)
     low, largest = max(low, chosen // _SIZES_BELOW), min(largest, chosen * _SIZES_ABOVE)
-    doubled = {unit * 2**j for j in range(32)}
+    doubled = {unit * 2**j for j in range(32)}  # more than anyone sells
     whole_system = unit >= supply.keys[int(supply.key[offer])].system.gpus
     halfway = {count // 2 * 3 for count in doubled if count > unit} if whole_system else set()
     counts = np.array(sorted(count for count in doubled | halfway | {chosen} if low <= count <= largest), np.int64)
     tried = evaluate(problem, np.full(len(counts), request), np.full(len(counts), offer), counts)
-    rows = [_size(tried, row, int(count) == chosen) for row, count in enumerate(counts)]
-    return [row for row in rows if row["cost_usd"] is not None]
+    rows: list[Size] = []
+    for row, count in enumerate(counts.tolist()):
+        cost_usd = finite(tried.costs.cost_usd[row])
+        if not tried.speed.fits[row] or cost_usd is None:
+            continue
+        rows.append(
+            {
+                "gpus": count,
+                "nodes": int(tried.factors.nodes[row]),
+                "days": finite(tried.costs.days[row]),
+                "cost_usd": cost_usd,
+                "cost_low_usd": finite(tried.costs.cost_low_usd[row]),
+                "cost_high_usd": finite(tried.costs.cost_high_usd[row]),
+                "mfu_fraction": finite(tried.speed.mfu_fraction[row]),
+                "tokens_per_s_per_gpu": finite(tried.speed.tokens_per_s_per_gpu[row]),
+                "chosen": count == chosen,
+            }
+        )
+    return rows
 
 
-def _size(cases: Cases, case: int, chosen: bool) -> Size:
-    """Return one size of cluster: what it costs, how long it takes, how well it runs."""
-    costs, speed, fits = cases.costs, cases.speed, bool(cases.speed.fits[case])
-    return {
-        "gpus": int(cases.gpus[case]),
-        "nodes": int(cases.factors.nodes[case]),
-        "days": finite(costs.days[case]),
-        "cost_usd": finite(costs.cost_usd[case]) if fits else None,
-        "cost_low_usd": finite(costs.cost_low_usd[case]),
-        "cost_high_usd": finite(costs.cost_high_usd[case]),
-        "mfu_fraction": finite(speed.mfu_fraction[case]),
-        "tokens_per_s_per_gpu": finite(speed.tokens_per_s_per_gpu[case]),
-        "chosen": chosen,
-    }
-
-
-def drivers(cases: Cases, best: int, loading: Feeding | None, written: dict[str, float] | None = None) -> list[Driver]:
+def _drivers(cases: Cases, best: int, loading: Feeding | None, written: dict[str, float] | None = None) -> list[Driver]:
     """Return what dominates the cost: the lines of the bill, the steps' hours split by the parts of a step."""
+    # the shares of a step's seconds: waiting for data first, then writing beside training, then training by part
     total = float(cases.costs.cost_usd[best])
     stall = loading["stall_fraction"] if loading else 0.0
     whole = sum(written.values()) if written else 1.0
@@ -389,17 +361,12 @@ def drivers(cases: Cases, best: int, loading: Feeding | None, written: dict[str,
         if line["name"] != "compute":
             rows.append({"name": line["name"], "share_fraction": share, "note": line["note"]})
             continue
-        named = zip((*PARTS, "loading_s", *beside), (*seconds, stall, *beside.values()), strict=True)
-        for name, part in named:
+        parts = zip((*PARTS, "loading_s", *beside), (*seconds, stall, *beside.values()), strict=True)
+        for name, part in parts:
+            label = name.removesuffix("_s").replace("_", " ")
+            note = PART_NOTES.get(label, "")
             if part > 0:
-                label = name.removesuffix("_s").replace("_", " ")
-                rows.append(
-                    {
-                        "name": f"steps: {label}",
-                        "share_fraction": share * float(part),
-                        "note": PART_NOTES.get(label, ""),
-                    }
-                )
+                rows.append({"name": f"steps: {label}", "share_fraction": share * float(part), "note": note})
     rows.sort(key=lambda row: -row["share_fraction"])
     return [row for row in rows if row["share_fraction"] >= _SMALLEST_SHARE]
 
@@ -414,9 +381,6 @@ _SIZE_RULES = {
     "pareto": "the best trade-offs between cost and time",
 }
 
-# what is the same wherever it is sold
-_product_of = attrgetter("provider", "instance_type", "gpu", "option", "tier", "term_months", "payment")
-
 Flags = NDArray[np.bool_]
 
 
@@ -428,14 +392,10 @@ def estimate(request: TrainingRequest, catalog: Catalog, *, with_facts: bool = T
         result = answer_request(request, architecture, market, mask, _calibration_of(request, catalog))
     except NothingFitsError as error:
         raise _beside_larger(error, request, catalog) from None
-    if holding := catalog.holding(request.gpu):
-        result = {**result, "warnings": [*holding, *result["warnings"]]}
+    ahead = catalog.holding(request.gpu)
     if request.pool:
-        ends = pool_ends(request.pool)
-        result = {
-            **result,
-            "warnings": [*_ended_pools(result["options"], ends, market, catalog.as_of), *result["warnings"]],
-        }
+        ahead = [*_ended_pools(result["options"], pool_ends(request.pool), market, catalog.as_of), *ahead]
+    result = {**result, "warnings": [*ahead, *result["warnings"]]}
     return {**result, "facts": embed(market.facts, mask, architecture)} if with_facts else result
 
 
@@ -444,7 +404,7 @@ def _calibration_of(request: TrainingRequest, catalog: Catalog) -> Calibration:
     calibration = training_calibration(catalog)
     if request.written is None:
         return calibration
-    if "writing_calibration" not in catalog.derived:
+    if "writing_calibration" not in catalog.derived:  # one object, by whose identity requests are grouped
         catalog.derived["writing_calibration"] = replace(calibration, generation=serving_calibration(catalog))
     written: Calibration = catalog.derived["writing_calibration"]
     return written
@@ -452,9 +412,10 @@ def _calibration_of(request: TrainingRequest, catalog: Catalog) -> Calibration:
 
 def _beside_larger(error: NothingFitsError, request: TrainingRequest, catalog: Catalog) -> NothingFitsError:
     """Name what hosts so many accelerators, where one alone was asked for and its offers cannot."""
+    # of several accelerators, or where something else is wrong, a larger machine is no answer
     if request.gpus is None or request.gpu is None or "," in request.gpu or "can host" not in str(error):
         return error
-    larger = said_of_larger(catalog, request.gpu, request.gpus, request.provider)
+    larger = filters.said_of_larger(catalog, request.gpu, request.gpus, request.provider)
     return NothingFitsError(f"{error}{larger}").offering(**error.change).reaching(**error.nearest)
 
 
@@ -468,7 +429,9 @@ class FirstOption(NamedTuple):
     numbers: dict[str, float]
 
 
-class _Asked(NamedTuple):
+class _PlacedRequest(NamedTuple):
+    """A request at its place in the sweep, with what it is computed from."""
+
     place: int
     request: TrainingRequest
     architecture: Architecture
@@ -484,88 +447,86 @@ def first_options(requests: Sequence[TrainingRequest], catalog: Catalog) -> list
     """Return the first option of each request, or why it has none; those of one market are searched together."""
     rows: list[FirstOption | GpuCostError | None] = [None] * len(requests)
     markets: dict[tuple[Any, ...], tuple[Market, Flags]] = {}
-    groups: dict[tuple[int, int], list[_Asked]] = {}
+    groups: dict[tuple[int, int], list[_PlacedRequest]] = {}
     for place, request in enumerate(requests):
         try:
             name = tuple(getattr(request, field) for field in _OF_MARKET)
-            if name not in markets:
+            if name not in markets:  # making a market takes longer than searching it
                 markets[name] = select(request, catalog)
-            asked = _Asked(place, request, catalog.architecture(request.model), *markets[name])
+            placed = _PlacedRequest(place, request, catalog.architecture(request.model), *markets[name])
         except GpuCostError as error:
             rows[place] = error
             continue
-        groups.setdefault((id(asked.market), id(_calibration_of(request, catalog))), []).append(asked)
+        # by identity: equal markets of one sweep are one object
+        groups.setdefault((id(placed.market), id(_calibration_of(request, catalog))), []).append(placed)
+    # parts of a group, so that the cases of one search stay within some 10 MB
     for group in groups.values():
-        lines = np.cumsum([asked.mask.sum() for asked in group]) // _LINES_AT_ONCE
+        lines = np.cumsum([placed.mask.sum() for placed in group]) // _LINES_AT_ONCE
         for part in np.split(np.arange(len(group)), np.flatnonzero(np.diff(lines)) + 1):
             _put_first([group[number] for number in part], catalog, rows)
     return cast(list[FirstOption | GpuCostError], rows)
 
 
-def _put_first(group: Sequence[_Asked], catalog: Catalog, rows: list[FirstOption | GpuCostError | None]) -> None:
+def _put_first(
+    group: Sequence[_PlacedRequest], catalog: Catalog, rows: list[FirstOption | GpuCostError | None]
+) -> None:
     """Put the first options of requests of one market; where one of them cannot be searched, each alone."""
     market, calibration = group[0].market, _calibration_of(group[0].request, catalog)
-    requests = tuple(asked.request for asked in group)
-    architectures, masks = tuple(asked.architecture for asked in group), tuple(asked.mask for asked in group)
+    requests = tuple(placed.request for placed in group)
+    architectures, masks = tuple(placed.architecture for placed in group), tuple(placed.mask for placed in group)
     try:
         problem = make_problem(requests, architectures, market, masks, calibration)
-        cases, judged = search(problem, leading_only=True)
+        cases, chosen = search(problem, leading_only=True)
     except GpuCostError as error:
         if len(group) == 1:
             rows[group[0].place] = error
-        else:
-            for asked in group:
-                _put_first([asked], catalog, rows)
+        else:  # one fault must not cost the others their rows
+            for placed in group:
+                _put_first([placed], catalog, rows)
         return
-    for number, asked in enumerate(group):
-        of_request = judged[cases.request[judged] == number]
+    for number, placed in enumerate(group):
+        of_request = chosen[cases.request[chosen] == number]
         order = rank(problem, cases, number, of_request)
-        rows[asked.place] = (
-            _first(problem, cases, int(order[0]))
-            if len(order)
-            else _why_not(problem, cases, asked.request, of_request, catalog)
-        )
-
-
-def _first(problem: Problem, cases: Cases, case: int) -> FirstOption:
-    numbers = {**cases.factors.row(case), **cases.costs.row(case), "gpus": float(cases.gpus[case])}
-    return FirstOption(
-        problem.supply.offers[int(cases.offer[case])],
-        numbers | {"mfu_fraction": float(cases.speed.mfu_fraction[case])},
-    )
-
-
-def _why_not(
-    problem: Problem, cases: Cases, request: TrainingRequest, judged: Indices, catalog: Catalog
-) -> GpuCostError:
-    error = nothing(problem, cases, request, judged)
-    return _beside_larger(error, request, catalog) if isinstance(error, NothingFitsError) else error
+        if len(order):
+            case = int(order[0])
+            numbers = {**cases.factors.row(case), **cases.costs.row(case), "gpus": float(cases.gpus[case])}
+            numbers["mfu_fraction"] = float(cases.speed.mfu_fraction[case])
+            rows[placed.place] = FirstOption(problem.supply.offers[int(cases.offer[case])], numbers)
+        else:
+            refusal = _nothing(problem, cases, placed.request, of_request)
+            if isinstance(refusal, NothingFitsError):
+                refusal = _beside_larger(refusal, placed.request, catalog)
+            rows[placed.place] = refusal
 
 
 def _ended_pools(
     options: Sequence[Mapping[str, Any]], ends: Mapping[str, date], market: Market, today: date
 ) -> list[str]:
     """Say which pools end before a run on them does, and what the rest is expected to cost on the market."""
-    rented = usual(market) & np.array([offer.provider != "own" for offer in market.facts.offers], bool)
-    said = []
+    rented = filters.usual(market) & np.array([offer.provider != "own" for offer in market.facts.offers], bool)
+    sentences = []
     for row in options:
         parts = str(row.get("offer_id") or "").split("/")
         end = ends.get(parts[1]) if parts[0] == "own" and len(parts) > 1 else None
-        if end is None or row["days"] <= (held := (end - today).days + 1):
+        if end is None:
             continue
-        left = float(row["gpu_hours"]) * (1 - held / row["days"])
+        pool_days = (end - today).days + 1  # its last day counts
+        if row["days"] <= pool_days:
+            continue
+        left = float(row["gpu_hours"]) * (1 - pool_days / row["days"])
         hire = cheapest(market, row["gpu"], int(row["gpus"]), rented)
-        text = f"{row['instance_type']} ends on {end}, after {held} of the {row['days']:,.0f} days of the run on it"
+        run = f"the {row['days']:,.0f} days of the run on it"
+        text = f"{row['instance_type']} ends on {end}, after {pool_days} of {run}"
         if hire is None:
-            said.append(f"{text}; nobody else is known to rent {row['gpu']} for the rest")
+            sentences.append(f"{text}; nobody else is known to rent {row['gpu']} for the rest")
             continue
         price = hire.usd_per_gpu_hour
-        said.append(
+        sentences.append(
             f"{text}; the {left:,.0f} GPU-hours left cost about ${left * price:,.0f} on demand at"
             f" {hire.offer.provider}, ${price:.2f} each, instead of"
             f" ${left * row['usd_per_gpu_hour']:,.0f}"
         )
-    return list(dict.fromkeys(said))
+    return list(dict.fromkeys(sentences))  # several options may stand in one pool
 
 
 def calibration_digest(calibration: Calibration) -> str:
@@ -573,7 +534,8 @@ def calibration_digest(calibration: Calibration) -> str:
     from hashlib import sha256
 
     pairs = sorted([*calibration.values.items(), *calibration.ranges.items()])
-    if (generation := calibration.generation) is not None:
+    generation = calibration.generation
+    if generation is not None:
         pairs += sorted([*generation.values.items(), *generation.ranges.items()])
     runs = [f"{run.name}={run.ratio!r}@{run.configuration}" for run in calibration.runs]
     texts = [*(f"{name}={value!r}" for name, value in pairs), *runs, *map("=".join, calibration.stacks.items())]
@@ -582,22 +544,24 @@ def calibration_digest(calibration: Calibration) -> str:
 
 def select(request: TrainingRequest, catalog: Catalog) -> tuple[Market, Flags]:
     """Return the market and the offers in it that a request looks at; the user's pools come on top."""
-    market = at_own_price(placeless(market_of(catalog), catalog, request), catalog, request)
-    mask = asked_for(market, catalog, request)
-    market = at_most(market, request.max_gpus)
+    market = filters.placeless(market_of(catalog), catalog, request)
+    market = filters.at_own_price(market, catalog, request)
+    mask = filters.asked_for(market, catalog, request)
+    market = filters.at_most(market, request.max_gpus)
     if request.pool:
         offers, systems = read_pool(request.pool, catalog, market.facts.as_of, request.pool_view)
-        market = at_most(make_market(with_offers(market.facts, offers, systems)), request.max_gpus)
-        mask = np.concatenate([mask, np.ones(len(offers), bool)])
+        market = filters.at_most(make_market(with_offers(market.facts, offers, systems)), request.max_gpus)
+        mask = np.concatenate([mask, np.ones(len(offers), bool)])  # no filter leaves out what one has
     if not mask.any():
-        raise priceless(request, catalog) or no_price(market, catalog, request)
+        raise _priceless(request, catalog) or filters.no_price(market, catalog, request)
     return market, mask
 
 
-def priceless(request: TrainingRequest, catalog: Catalog) -> PriceMissingError | None:
+def _priceless(request: TrainingRequest, catalog: Catalog) -> PriceMissingError | None:
     """Return the error that says how long a run takes on an accelerator that nobody sells; None where it is sold."""
     if request.gpu is None or request.usd_per_gpu_hour is not None or catalog.offers(request.gpu):
         return None
+    # at any price of one chip the cheapest run is that of the fewest GPU-hours: an answer without a price
     run = estimate(replace(request, usd_per_gpu_hour=1.0), catalog, with_facts=False)["options"][0]
     effort = f"{run['days']:.3g} days and {run['gpu_hours']:,.0f} GPU-hours on {cluster(run)}"
     return PriceMissingError(
@@ -614,7 +578,7 @@ def workload_of(request: TrainingRequest, architecture: Architecture, day: date)
         sequence_tokens=request.sequence_tokens,
         global_batch=request.global_batch,
         precision=request.precision,
-        method="full" if request.method == "grpo" else request.method,
+        method="full" if request.method == "grpo" else request.method,  # its training steps are those of all weights
         lora_rank=request.lora_rank,
         lora_targets=request.lora_targets,
         software=request.software,
@@ -643,7 +607,7 @@ def make_problem(
         for request, architecture in zip(requests, architectures, strict=True)
     )
     for request, workload, mask in zip(requests, workloads, masks, strict=True):
-        if workload.own_speed is not None:
+        if workload.own_speed is not None:  # against the peaks of the chips that are looked at
             keys = np.unique(market.supply.key[mask])
             chips = [market.supply.keys[key].accelerator for key in keys]
             training.check(workload.own_speed, chips, request.gpus or 1, step_work(workload))
@@ -667,8 +631,8 @@ def table_rows(request: TrainingRequest, catalog: Catalog) -> list[dict[str, Any
     except (NothingFitsError, PriceMissingError):  # nothing is on offer
         return []
     problem = make_problem((request,), (architecture,), market, (mask,), training_calibration(catalog))
-    cases, judged = search(problem)
-    table = table_of(problem, market, cases, judged)
+    cases, chosen = search(problem)
+    table = table_of(problem, market, cases, chosen)
     rows = []
     for line in table.lines:
         offer, case, gpus = problem.supply.offers[line.offer], line.case, int(cases.gpus[line.case])
@@ -678,7 +642,7 @@ def table_rows(request: TrainingRequest, catalog: Catalog) -> list[dict[str, Any
             **seen(offer, problem.terms, line.offer, 0.0),
             "instances": gpus // max(offer.gpus, 1),
         }
-        if cases.speed.fits[case] and np.isfinite(cases.costs.cost_usd[case]):
+        if cases.speed.fits[case] and np.isfinite(cases.costs.cost_usd[case]):  # else there is nothing to tell
             row |= {**_speed(cases, case), **figures(RunOutcome, cases.costs, case)}
             row |= figures(Budgeted, cases.costs, case)
             row["interruptions"] = float(cases.costs.interruptions[case])
@@ -691,10 +655,10 @@ def answer_request(
 ) -> Estimate:
     """Answer one request over a market; the same path serves a fresh estimate and a rerun."""
     problem = make_problem((request,), (architecture,), market, (mask,), calibration)
-    cases, judged = search(problem)
-    table = table_of(problem, market, cases, judged)
+    cases, chosen = search(problem)
+    table = table_of(problem, market, cases, chosen)
     if not table.options:
-        raise nothing(problem, cases, request, judged)
+        raise _nothing(problem, cases, request, chosen)
     return payload(problem, market, cases, table, architecture)
 
 
@@ -702,15 +666,30 @@ def payload(problem: Problem, market: Market, cases: Cases, table: OfferTable, a
     """Build the answer's payload."""
     request, facts, best = problem.requests[0], market.facts, table.lines[0].case
     groups = table.groups()
-    options = _ranked(problem, market, cases, groups[: request.top or None])
+    # the first of each group as an option, and where else it is sold
+    options: list[RankedOption] = [
+        {
+            **option(problem, facts, cases, group[0], rank),
+            "also_in": [_elsewhere(problem, cases, case) for case in group[1:]],
+        }
+        for rank, group in enumerate(groups[: request.top or None], 1)
+    ]
     headline, precision = lead(options[0], len(groups)), options[0]["layout"]["precision"]
-    loading = feeding(problem, cases, best)
+    loading = _feeding(problem, cases, best)
     written = _rollout_phases(problem, cases, best)
     assumptions = _assumption_rows(facts, problem)
-    stated = [
-        *said(problem, request, architecture, precision, options[0], loading, cases.speed.take([best])),
-        *(("Phases", sentence) for sentence in _phases_said(problem, written)),
-    ]
+    stated = statements(problem, request, architecture, precision, options[0], loading, cases.speed.take([best]))
+    rollouts = problem.workloads[0].rollouts
+    if rollouts is not None and written is not None:  # how much is written, and what a step's time goes to
+        whole = sum(written.values())
+        shares = ", ".join(f"{part / whole:.0%} {name}" for name, part in written.items() if part >= 0.005 * whole)
+        sentence = (
+            f"Each prompt of {rollouts.prompt_tokens:,.0f} tokens has {rollouts.answers} answers of"
+            f" {rollouts.output_tokens:,.0f}, all written before they are trained on; a step is {shares}. No published"
+            " step was fitted to: the range of writing is that of a server whose settings nobody chose."
+        )
+        stated.append(("Phases", sentence))
+    # every source that a figure of the answer rests on
     ids = (
         [name for option in options for name in option["source_ids"]]
         + [row["source_id"] for row in assumptions]
@@ -724,37 +703,26 @@ def payload(problem: Problem, market: Market, cases: Cases, table: OfferTable, a
         "headline": headline,
         "lead": " ".join([headline, *(sentence for _, sentence in stated)]),
         "stated": [{"label": label, "text": sentence.removeprefix(f"{label} ")} for label, sentence in stated],
-        "workload": workload_row(problem, architecture, precision),
+        "workload": _workload_row(problem, architecture, precision),
         "highlights": highlights(problem, cases, table, Providers(facts.providers)),
         "options": options,
         "options_found": len(groups),
         "offers_found": len(table.options),
         "offers": offer_rows(problem, cases, table),
         "regions": by_region(problem, cases, table),
-        "scaling": scaling(problem, cases, best),
+        "scaling": _scaling(problem, cases, best),
         "alternatives": alternatives(problem, cases, table),
-        "drivers": drivers(cases, best, loading, written),
+        "drivers": _drivers(cases, best, loading, written),
         "assumptions": assumptions,
-        "not_included": [*NOT_INCLUDED, *([] if written is None else [_NOT_INCLUDED_OF_ROLLOUTS])],
-        "warnings": [*warnings(problem, cases, best), *outside_region(facts.placeless)],
-        "remarks": prices_not_used(facts.ended),
+        "not_included": [*_NOT_INCLUDED, *([] if written is None else [_NOT_INCLUDED_OF_ROLLOUTS])],
+        "warnings": [*_warnings(problem, cases, best), *filters.outside_region(facts.placeless)],
+        "remarks": filters.prices_not_used(facts.ended),
         "sources": cited(facts.sources, ids),
         **({"loading": loading} if loading else {}),  # type: ignore[typeddict-item] # nothing more
     }
 
 
-def _ranked(problem: Problem, market: Market, cases: Cases, groups: list[list[int]]) -> list[RankedOption]:
-    """Return the first of each group as an option, and where else it is sold."""
-    return [
-        {
-            **option(problem, market.facts, cases, group[0], rank),
-            "also_in": [elsewhere(problem, cases, case) for case in group[1:]],
-        }
-        for rank, group in enumerate(groups, 1)
-    ]
-
-
-def workload_row(problem: Problem, architecture: Architecture, precision: str) -> WorkloadRow:
+def _workload_row(problem: Problem, architecture: Architecture, precision: str) -> WorkloadRow:
     """Return what is trained, in numbers; the precision is that of the first option."""
     workload, size, request = problem.workloads[0], problem.sizes[0], problem.requests[0]
     return {
@@ -778,7 +746,7 @@ def lead(best: RankedOption, count: int) -> str:
     where = f" in {best['region']}" if best["region"] else ""
     option = OPTIONS[best["option"]].label
     time = f"{best['days']:.1f} days" if best["days"] >= 1 else f"{best['days'] * 24:.1f} hours"
-    digits = 0 if best["cost_usd"] >= 100 else 2
+    digits = 0 if best["cost_usd"] >= 100 else 2  # cents say something of small runs alone
     cost, low, high = (f"{best[name]:,.{digits}f}" for name in ("cost_usd", "cost_low_usd", "cost_high_usd"))
     budget = f"{best['budget_usd']:,.{digits}f}"
     return (
@@ -790,7 +758,7 @@ def lead(best: RankedOption, count: int) -> str:
     )
 
 
-def said(
+def statements(
     problem: Problem,
     request: TrainingRequest,
     architecture: Architecture,
@@ -810,45 +778,40 @@ def said(
     )
     lines = [("Model", model)]
     if request.deadline_days is None:
-        given = "" if request.gpus is None else f"; {counted(request.gpus, 'accelerator')} as requested"
-        lines.append(("Deadline", f"No deadline{given}."))
+        count = "" if request.gpus is None else f"; {counted(request.gpus, 'accelerator')} as requested"
+        lines.append(("Deadline", f"No deadline{count}."))
     else:
         deadline_source = "requested" if request.deadline_given else "assumed, --deadline"
-        rule = (
-            f"on {counted(request.gpus, 'accelerator')}" if request.gpus is not None else _SIZE_RULES[request.optimize]
-        )
+        rule = _SIZE_RULES[request.optimize]
+        if request.gpus is not None:
+            rule = f"on {counted(request.gpus, 'accelerator')}"
         lines.append(("Deadline", f"Deadline {request.deadline_days:g} days ({deadline_source}): {rule}."))
     overhead = f"{request.evaluation_fraction:.0%} overhead outside training steps"
     if request.own_speed is not None:
-        own = (
+        speed_used = (
             f"Uses your own speed: {best['mfu_fraction']:.1%} MFU in training steps,"
             f" {best['mfu_paid_fraction']:.1%} over the paid hours."
         )
-        lines += [("Speed", own), ("Assumes", f"Assumes {overhead}.")]
+        lines += [("Speed", speed_used), ("Assumes", f"Assumes {overhead}.")]
     else:
         lines.append(("Assumes", f"Assumes {request.software} software and {overhead} (--overhead)."))
-        unsaid = _unsaid(problem, best, speed, of_steps=loading is None and workload.rollouts is None)
-        lines += [("Range", sentence) for sentence in unsaid]
+        # what would narrow the range of speed most, where training steps set it and no price that moves is wider
+        if loading is None and workload.rollouts is None and not OPTIONS[best["option"]].interruptible:
+            calibration = problem.calibration
+            point = best["tokens_per_s_per_gpu"]
+            low, high = best["tokens_per_s_per_gpu_low"], best["tokens_per_s_per_gpu_high"]
+            fused = float(speed.tokens_per_s_per_gpu_low_fused[0])
+            plain = float(speed.tokens_per_s_per_gpu_high_plain[0])
+            unsaid = [Unsaid(*ATTENTION, fused, high), Unsaid(*DISPATCHER, low, plain)]
+            if class_of(workload.software, calibration.stacks) == TYPICAL:
+                unsaid.append(STACK.unsaid(calibration.ranges, point, fused, plain, TRAINING))
+            sentence = costliest(unsaid, point, low, high)
+            if sentence:
+                lines.append(("Range", sentence))
     return [*lines, ("Data", loading["said"])] if loading else lines
 
 
-def _unsaid(problem: Problem, best: RankedOption, speed: Speeds, *, of_steps: bool) -> list[str]:
-    """Say what would narrow the range of speed most, where training steps set it and no price that moves is wider."""
-    calibration, workload = problem.calibration, problem.workloads[0]
-    if not of_steps or OPTIONS[best["option"]].interruptible:
-        return []
-    point = best["tokens_per_s_per_gpu"]
-    low, high = best["tokens_per_s_per_gpu_low"], best["tokens_per_s_per_gpu_high"]
-    fused = float(speed.tokens_per_s_per_gpu_low_fused[0])
-    plain = float(speed.tokens_per_s_per_gpu_high_plain[0])
-    unsaid = [Unsaid(*ATTENTION, fused, high), Unsaid(*DISPATCHER, low, plain)]
-    if class_of(workload.software, calibration.stacks) == TYPICAL:
-        unsaid.append(STACK.unsaid(calibration.ranges, point, fused, plain, TRAINING))
-    sentence = costliest(unsaid, point, low, high)
-    return [sentence] if sentence else []
-
-
-def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
+def _warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
     """Return what a reader must know of the whole answer."""
     notices = list(problem.workloads[0].architecture.warnings)
     if problem.workloads[0].rollouts is not None:
@@ -873,19 +836,7 @@ def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
     return notices
 
 
-def _too_slow(problem: Problem, cases: Cases, deadline_days: float, fitting: Indices) -> NothingFitsError:
-    """Return the error that names the fastest of cases that all miss a deadline, of equals the cheapest."""
-    fastest = int(fitting[np.lexsort((cases.costs.cost_usd[fitting], cases.costs.days[fitting]))[0]])
-    days = float(cases.costs.days[fastest])
-    error = NothingFitsError(
-        f"no offer meets {deadline_days:g} days; the fastest takes {days:,.1f} days on {int(cases.gpus[fastest])} ×"
-        f" {problem.supply.offers[int(cases.offer[fastest])].gpu}. Try --deadline {int(np.ceil(days))}d or more"
-        " accelerators."
-    )
-    return error.offering(deadline=f"{int(np.ceil(days))}d").reaching(**reached(cases, fastest))
-
-
-def reached(cases: Cases, case: int) -> dict[str, float]:
+def _reached(cases: Cases, case: int) -> dict[str, float]:
     """Return what a refusal tells of the nearest answer."""
     costs = cases.costs
     return {
@@ -895,54 +846,43 @@ def reached(cases: Cases, case: int) -> dict[str, float]:
     }
 
 
-def _cannot_host(problem: Problem, cases: Cases, request: TrainingRequest, case: int, model: str) -> NothingFitsError:
-    """Return the error that says why the largest cluster cannot run it, and what to try."""
-    idle = cases.speed.reason[case] == NO_BATCH
-    return NothingFitsError(
-        f"{model}: no offer can host this run: {exclusion(problem, cases, request, case)}. Try"
-        f" {'fewer accelerators or a larger --global-batch' if idle else 'more or larger accelerators'}."
-    )
+def _nothing(problem: Problem, cases: Cases, request: TrainingRequest, chosen: Indices) -> GpuCostError:
+    """Return the error that says why no offer will do and what would.
 
-
-def _with_another_count(error: GpuCostError, problem: Problem, number: int) -> GpuCostError:
-    """Have the refusal of a given number of accelerators offer the nearest number that brings an answer.
-
-    Where none keeps the deadline and the budget, it is the nearest number that can run it at all.
+    The refusal of a stated number of accelerators offers the nearest number that brings an answer; where none keeps
+    the deadline and the budget, the nearest that can run it at all.
     """
+    error, number = _refusal(problem, cases, request, chosen), int(cases.request[chosen[0]])
     request = problem.requests[number]
-    if request.gpus is None:
+    if error.change or request.gpus is None:
         return error
     counts = other_counts(problem, number)
     free = replace(request, deadline_days=None, max_cost_usd=None)
+    # first every count under all that was stated, then without deadline and budget
     for row in [replace(row, gpus=count) for row in (request, free) for count in counts]:
-        asked = replace(
+        question = replace(
             problem,
             requests=(row,),
             workloads=(problem.workloads[number],),
             sizes=(problem.sizes[number],),
             masks=(problem.masks[number],),
         )
-        cases, judged = search(asked)
-        order = rank(asked, cases, 0, judged)
+        cases, chosen = search(question)
+        order = rank(question, cases, 0, chosen)
         if len(order):
-            nearest = reached(cases, int(order[0]))
+            nearest = _reached(cases, int(order[0]))
             costs = f"it costs {nearest['cost_usd']:,.2f} USD and takes {nearest['days']:,.1f} days"
             return type(error)(f"{error} On {row.gpus:,} {costs}.").offering(gpus=row.gpus).reaching(**nearest)
     return error
 
 
-def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: Indices) -> GpuCostError:
-    """Return the error that says why no offer will do and what would."""
-    error = refusal(problem, cases, request, judged)
-    return error if error.change else _with_another_count(error, problem, int(cases.request[judged[0]]))
-
-
-def refusal(problem: Problem, cases: Cases, request: TrainingRequest, judged: Indices) -> GpuCostError:
+def _refusal(problem: Problem, cases: Cases, request: TrainingRequest, chosen: Indices) -> GpuCostError:
     """Return the error that says why no case of one request will do, and which of them is nearest to it."""
-    number = int(cases.request[judged[0]])
-    usable = judged[~too_old(problem, cases, request, judged)]
+    number = int(cases.request[chosen[0]])
+    # from what concerns every offer to what concerns the nearest one: prices, chips, memory, time, money
+    usable = chosen[~too_old(problem, cases, request, chosen)]
     if not len(usable):
-        newest = min(problem.supply.offers[int(offer)].age_days for offer in cases.offer[judged])
+        newest = min(problem.supply.offers[int(offer)].age_days for offer in cases.offer[chosen])
         return PriceMissingError(
             f"every price is older than allowed; the newest is {newest} days old. Try --max-age {newest}d without"
             " --strict-prices."
@@ -958,18 +898,30 @@ def refusal(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
         )
     fitting = usable[cases.speed.fits[usable] & np.isfinite(cases.costs.cost_usd[usable])]
     if not len(fitting):
+        # the largest cluster that could be ordered says best why not
         possible = usable[orderable(problem, cases, usable)]
-        named = possible if len(possible) else usable
-        largest = int(named[np.argmax(cases.gpus[named])])
-        model = problem.workloads[number].architecture.name
-        return _cannot_host(problem, cases, request, largest, model)
+        tried = possible if len(possible) else usable
+        largest = int(tried[np.argmax(cases.gpus[tried])])
+        model, idle = problem.workloads[number].architecture.name, cases.speed.reason[largest] == NO_BATCH
+        return NothingFitsError(
+            f"{model}: no offer can host this run: {exclusion(problem, cases, request, largest)}. Try"
+            f" {'fewer accelerators or a larger --global-batch' if idle else 'more or larger accelerators'}."
+        )
     # an offer that nobody could order is no reason to take more time, or to raise a budget to its price
     buyable = fitting[orderable(problem, cases, fitting) & ~too_bound(problem, cases, request, fitting)]
     timely = fitting if len(buyable) == 0 else buyable
     if request.deadline_days is not None:
         met = timely[cases.costs.days[timely] <= request.deadline_days]
-        if len(buyable) and not len(met):
-            return _too_slow(problem, cases, request.deadline_days, buyable)
+        if len(buyable) and not len(met):  # all miss it: name the fastest, of equals the cheapest
+            order = np.lexsort((cases.costs.cost_usd[buyable], cases.costs.days[buyable]))
+            fastest = int(buyable[order[0]])
+            days = float(cases.costs.days[fastest])
+            late = NothingFitsError(
+                f"no offer meets {request.deadline_days:g} days; the fastest takes {days:,.1f} days on"
+                f" {int(cases.gpus[fastest])} × {problem.supply.offers[int(cases.offer[fastest])].gpu}. Try"
+                f" --deadline {int(np.ceil(days))}d or more accelerators."
+            )
+            return late.offering(deadline=f"{int(np.ceil(days))}d").reaching(**_reached(cases, fastest))
         timely = met if len(met) else timely
     cheapest = int(timely[np.lexsort((cases.costs.days[timely], cases.costs.budget_usd[timely]))[0]])
     if len(buyable) and request.max_cost_usd is not None and cases.costs.budget_usd[cheapest] > request.max_cost_usd:
@@ -981,5 +933,5 @@ def refusal(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
             f" {request.max_cost_usd:,.2f} USD."
         )
         budget = int(np.ceil(cases.costs.budget_usd[cheapest]))
-        return error.offering(budget=budget).reaching(**reached(cases, cheapest))
+        return error.offering(budget=budget).reaching(**_reached(cases, cheapest))
     return NothingFitsError(f"no offer can be ordered for this run: {exclusion(problem, cases, request, cheapest)}.")

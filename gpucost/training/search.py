@@ -68,7 +68,7 @@ def search(problem: Problem, *, leading_only: bool = False) -> tuple[Cases, Indi
     doubled, line = _double(problem, lines)
     evaluated = [(doubled, line), *_halfway(problem, doubled, line), *_between(problem, lines, doubled, line)]
     cases = with_budgets(problem, Cases.concatenate([cases for cases, _ in evaluated]))
-    return cases, _judged(problem, cases, np.concatenate([line for _, line in evaluated]))
+    return cases, _best_of_each_line(problem, cases, np.concatenate([line for _, line in evaluated]))
 
 
 def _lines(problem: Problem) -> Lines:
@@ -76,7 +76,7 @@ def _lines(problem: Problem) -> Lines:
     request = np.concatenate([np.full(int(mask.sum()), number) for number, mask in enumerate(problem.masks)])
     offer = np.concatenate([np.flatnonzero(mask) for mask in problem.masks])
     request, offer = request.astype(np.int64), offer.astype(np.int64)
-    fewest = np.maximum(fewest_gpus(problem, request, offer), problem.supply.minimum_gpus[offer])
+    fewest = np.maximum(_fewest_gpus(problem, request, offer), problem.supply.minimum_gpus[offer])
     return Lines(request, offer, np.maximum(fewest, problem.supply.unit_gpus[offer]))
 
 
@@ -95,7 +95,7 @@ def _may_lead(problem: Problem, lines: Lines) -> Lines:
     faster = np.array([most_faster(run) for run in problem.workloads])
     work = np.array([ask.trained_tokens * (1 + ask.evaluation_fraction) for ask in requests])
     # of sizes up to a doubling none is faster per accelerator than the faster of its ends × `faster`; is any in time?
-    start = np.diff(line, prepend=-1) > 0  # whose lower end was not timed
+    start = np.diff(line, prepend=-1) > 0  # the first of a line, whose lower end was not timed
     below = np.where(start, 0.0, np.roll(at_doublings, 1))
     at_start = np.where(start, _HALF_FASTER_RATIO, 1.0)
     most = np.maximum(at_doublings, below) * np.maximum(faster[request], at_start)
@@ -106,6 +106,7 @@ def _may_lead(problem: Problem, lines: Lines) -> Lines:
     np.maximum.at(fastest, line, np.where(in_time | odd, most, 0.0))
     with np.errstate(divide="ignore"):
         hours = work[lines.request] / (fastest * SECONDS_PER_HOUR)
+    # the least that each offer can cost; those whose least is smallest, the likely ones first, are evaluated whole
     least = hours * problem.terms.usd_per_gpu_hour[lines.offer]
     smallest = lines.fewest_gpus.astype(np.int64)
     likely = problem.terms.fresh[lines.offer] & (chances(problem.terms, lines.offer, smallest) >= LIKELY)
@@ -113,6 +114,7 @@ def _may_lead(problem: Problem, lines: Lines) -> Lines:
     place = np.arange(len(order)) - np.searchsorted(lines.request[order], lines.request[order])
     promising = lines.take(np.sort(order[place < _PROMISING]))
     cases, _ = _double(problem, promising)
+    # what is dearer than the high end of a likely and fresh option cannot lead; other goals are not of cost
     limit = np.full(len(requests), np.inf)
     for number, ask in enumerate(requests):
         of_request = np.flatnonzero(cases.request == number)
@@ -146,12 +148,18 @@ def _double(problem: Problem, lines: Lines) -> tuple[Cases, Indices]:
 
 def _doubled_counts(problem: Problem, lines: Lines) -> tuple[Indices, Indices]:
     """Return the line of each doubling, and the accelerators in it."""
-    first, stop = _doublings(problem, lines)
+    # the first and last exponent j of the counts unit × 2^j that are worth trying; the last may be cut at the largest
+    unit, largest = problem.supply.unit_gpus[lines.offer], problem.supply.largest_gpus[lines.offer]
+    pinned = _pinned(problem, lines.request)
+    first = np.ceil(np.log2(lines.fewest_gpus / unit) - 1e-9).astype(np.int64)  # 1e-9: a rounded whole number stays
+    stop = np.ceil(np.log2(np.maximum(largest // unit, 1)) - 1e-9).astype(np.int64)
+    first = np.minimum(first, stop)  # too small an offer is tried at its largest, to say how long it takes
+    first, stop = np.where(pinned > 0, 0, first), np.where(pinned > 0, 0, stop)
+    # the exponents of all lines behind each other: each counts up from its first
     many = stop - first + 1
     line = np.repeat(np.arange(len(many)), many)
     exponent = np.arange(len(line)) - np.repeat(np.cumsum(many) - many - first, many)
-    unit, largest = problem.supply.unit_gpus[lines.offer[line]], problem.supply.largest_gpus[lines.offer[line]]
-    pinned = _pinned(problem, lines.request[line])
+    unit, largest, pinned = unit[line], largest[line], pinned[line]
     return line, np.where(pinned > 0, pinned, np.minimum(unit * 2**exponent, np.maximum(largest // unit, 1) * unit))
 
 
@@ -167,30 +175,19 @@ def other_counts(problem: Problem, number: int) -> list[int]:
     )
     cases, _ = _double(free, _lines(free))
     every = np.arange(len(cases))
-    held = cases.speed.fits & within_order(free, cases, every) & ~too_old(free, cases, request, every)
-    counts = np.unique(cases.gpus[held])
-    asked = request.gpus or 1
-    order = np.lexsort((-counts, np.abs(np.log2(counts / asked))))
-    return [count for count in counts[order].tolist() if count != asked]
-
-
-def _doublings(problem: Problem, lines: Lines) -> tuple[Indices, Indices]:
-    """Return the first and last exponent j of the counts unit × 2^j that are worth trying; the last may be cut."""
-    supply, request, offer = problem.supply, lines.request, lines.offer
-    unit, largest = supply.unit_gpus[offer], supply.largest_gpus[offer]
-    pinned = _pinned(problem, request)
-    start = np.ceil(np.log2(lines.fewest_gpus / unit) - 1e-9).astype(np.int64)
-    stop = np.ceil(np.log2(np.maximum(largest // unit, 1)) - 1e-9).astype(np.int64)
-    start = np.minimum(start, stop)  # too small an offer is tried at its largest, to say how long it takes
-    return np.where(pinned > 0, 0, start), np.where(pinned > 0, 0, stop)
+    possible = cases.speed.fits & within_order(free, cases, every) & ~too_old(free, cases, request, every)
+    counts = np.unique(cases.gpus[possible])
+    stated = request.gpus or 1
+    order = np.lexsort((-counts, np.abs(np.log2(counts / stated))))  # of equally near ones the larger
+    return [count for count in counts[order].tolist() if count != stated]
 
 
 def _pinned(problem: Problem, request: Indices) -> Indices:
     """Return the number of accelerators that each line is asked for; 0 where it is free."""
-    return problem.asked(lambda ask: ask.gpus or 0, request)
+    return problem.of_requests(lambda ask: ask.gpus or 0, request)
 
 
-def fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
+def _fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
     """Return the accelerators without which even a run near the dense peak misses the deadline."""
     chips = [key.accelerator for key in problem.supply.keys]
     of_chip = {id(chip): chip for chip in chips}  # far fewer than the nodes that hold them
@@ -249,8 +246,26 @@ def _between(problem: Problem, lines: Lines, doubled: Cases, line: Indices) -> l
 
     The first that meets it may split the batch badly: those tried at once with it count, too.
     """
-    first, stop = _window(problem, lines, doubled, line)
+    # A window in units: the first multiple that may meet the deadline, and the doubling that does; equal where none
+    # may. What a run needs in GPU-days hardly falls as a cluster grows, so that a size which missed the deadline says
+    # below which size every other one misses it too.
     unit = problem.supply.unit_gpus[lines.offer]
+    met = _meets(problem, doubled)
+    limit = np.array([ask.deadline_days or np.inf for ask in problem.requests])[doubled.request]
+    stop_gpus = np.full(len(lines.request), np.inf)
+    np.minimum.at(stop_gpus, line[met], doubled.gpus[met])
+    # a larger one may wait for what these do not
+    below, first_met = doubled.gpus < stop_gpus[line], doubled.gpus == stop_gpus[line]
+    half = np.array([_HALF_FED_RATIO if run.loading else _HALF_FASTER_RATIO for run in problem.workloads])
+    faster = np.where(first_met, half[doubled.request], _FASTER_RATIO)
+    timed = (below | first_met) & doubled.speed.fits & np.isfinite(doubled.costs.days)
+    needed = np.where(timed, doubled.gpus * doubled.costs.days / limit / faster, 0.0)
+    first_gpus = lines.fewest_gpus.copy()
+    np.maximum.at(first_gpus, line, np.where(below, np.maximum(needed, doubled.gpus + 1.0), needed))
+    idle = np.isinf(stop_gpus) | (_pinned(problem, lines.request) > 0) | _wants_all(problem, lines.request)
+    idle |= ~_sells_whole_nodes(problem, lines.offer)
+    first = np.ceil(first_gpus / unit - 1e-9).astype(np.int64)
+    stop = (np.where(idle, 0, stop_gpus) // unit).astype(np.int64)
     evaluated: list[tuple[Cases, Indices]] = []
     open_line, many = np.flatnonzero(first < stop), _MULTIPLES_AT_FIRST
     while len(open_line):
@@ -259,41 +274,17 @@ def _between(problem: Problem, lines: Lines, doubled: Cases, line: Indices) -> l
         open_lines = np.broadcast_to(open_line[:, None], keep.shape)[keep]
         cases = evaluate(problem, lines.request[open_lines], lines.offer[open_lines], unit[open_lines] * units[keep])
         done = np.zeros(len(first), bool)
-        done[open_lines[meets(problem, cases)]] = True
-        best = _judged(problem, cases, open_lines)
+        done[open_lines[_meets(problem, cases)]] = True
+        best = _best_of_each_line(problem, cases, open_lines)
         evaluated.append((cases.take(best), open_lines[best]))
         first, many = first + many, 2 * many
         open_line = open_line[~done[open_line] & (first[open_line] < stop[open_line])]
     return evaluated
 
 
-def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tuple[Indices, Indices]:
-    """Return, in units, the first multiple that may meet the deadline and the doubling that does; equal where none may.
-
-    What a run needs in GPU-days hardly falls as a cluster grows, so that a size which missed the deadline says below
-    which size every other one misses it too.
-    """
-    count, unit = len(lines.request), problem.supply.unit_gpus[lines.offer]
-    met = meets(problem, cases)
-    limit = np.array([ask.deadline_days or np.inf for ask in problem.requests])[cases.request]
-    stop = np.full(count, np.inf)
-    np.minimum.at(stop, line[met], cases.gpus[met])
-    below, first_met = cases.gpus < stop[line], cases.gpus == stop[line]  # a larger one may wait for what these do not
-    half = np.array([_HALF_FED_RATIO if run.loading else _HALF_FASTER_RATIO for run in problem.workloads])
-    faster = np.where(first_met, half[cases.request], _FASTER_RATIO)
-    timed = (below | first_met) & cases.speed.fits & np.isfinite(cases.costs.days)
-    needed = np.where(timed, cases.gpus * cases.costs.days / limit / faster, 0.0)
-    first = lines.fewest_gpus.copy()
-    np.maximum.at(first, line, np.where(below, np.maximum(needed, cases.gpus + 1.0), needed))
-    idle = np.isinf(stop) | (_pinned(problem, lines.request) > 0) | _wants_all(problem, lines.request)
-    idle |= ~_sells_whole_nodes(problem, lines.offer)
-    stop = np.where(idle, 0, stop)
-    return np.ceil(first / unit - 1e-9).astype(np.int64), (stop // unit).astype(np.int64)
-
-
-def meets(problem: Problem, cases: Cases) -> Flags:
+def _meets(problem: Problem, cases: Cases) -> Flags:
     """Tell which cases meet the deadline, at a price, on what is sold for that long."""
-    limit = problem.asked(lambda ask: np.inf if ask.deadline_days is None else ask.deadline_days, cases.request)
+    limit = problem.of_requests(lambda ask: np.inf if ask.deadline_days is None else ask.deadline_days, cases.request)
     met: Flags = cases.speed.fits & (cases.costs.days <= limit) & np.isfinite(cases.costs.cost_usd)
     met &= ~(cases.costs.paid_hours > problem.terms.longest_hours[cases.offer])
     return met
@@ -301,19 +292,20 @@ def meets(problem: Problem, cases: Cases) -> Flags:
 
 def _wants_all(problem: Problem, request: Indices) -> Flags:
     """Tell which requests look at every size: those without a deadline, and those that trade time for money."""
-    return problem.asked(lambda ask: ask.deadline_days is None or ask.optimize in ("time", "pareto"), request)
+    return problem.of_requests(lambda ask: ask.deadline_days is None or ask.optimize in ("time", "pareto"), request)
 
 
-def _judged(problem: Problem, cases: Cases, line: Indices) -> Indices:
+def _best_of_each_line(problem: Problem, cases: Cases, line: Indices) -> Indices:
     """Pick one case per line: met before missed, by the goal; of equals what is likely, then the cheapest, then fewer.
 
     Before all sizes of all offers are known there are no budgets: the cost stands for them.
     """
     if not len(line):
         return np.zeros(0, np.int64)
-    met = meets(problem, cases)
-    budget = problem.asked(lambda ask: np.inf if ask.max_cost_usd is None else ask.max_cost_usd, cases.request)
+    met = _meets(problem, cases)
+    budget = problem.of_requests(lambda ask: np.inf if ask.max_cost_usd is None else ask.max_cost_usd, cases.request)
     over = cases.costs["budget_usd" if "budget_usd" in cases.costs else "cost_usd"] > budget
+    # What one wants small, by request; for the shortest time a likely case within the budget goes before a faster one.
     goal, unlikely = cases.costs.cost_usd.copy(), np.zeros(len(cases), bool)
     chance = chances(problem.terms, cases.offer, cases.gpus)
     for number, ask in enumerate(problem.requests):
@@ -322,7 +314,8 @@ def _judged(problem: Problem, cases: Cases, line: Indices) -> Indices:
             goal[of] = goal_of(cases, ask)[of]
         if ask.optimize == "time":
             unlikely |= of & (chance < LIKELY)
-            goal[of & over] = 1e100 + cases.costs.cost_usd[of & over]
+            goal[of & over] = 1e100 + cases.costs.cost_usd[of & over]  # beyond any number of days
+    # where nothing meets the deadline the fastest counts, and what does not fit comes last
     goal = np.where(met, goal, np.where(cases.speed.fits, cases.costs.days, 1e300))
     smallest_last = np.where(met, cases.gpus, -cases.gpus)
     expected = cases.costs["expected_usd" if "expected_usd" in cases.costs else "cost_usd"]
