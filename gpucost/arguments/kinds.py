@@ -261,8 +261,8 @@ def is_missing(value: Any) -> bool:
     >>> import numpy, pandas
     >>> [is_missing(value) for value in (None, pandas.NA, pandas.NaT, numpy.ma.masked, 0, "", [])]
     [True, True, True, True, False, False, False]
-    # by the type's name: to compare with their values would import pandas
     """
+    # by the type's name: to compare with their values would import pandas
     return value is None or type(value).__name__ in _MISSING
 
 

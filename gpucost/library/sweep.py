@@ -147,10 +147,10 @@ def _frame(files: Sequence[Path]) -> "pandas.DataFrame":
 def _payload(plan: "SweepPlan", files: list[Path], best: int) -> "Sweep":
     from gpucost import __version__
     from gpucost.answers import SCHEMA_VERSION
-    from gpucost.sweeping.chunks import ROWS_KEPT, Found
+    from gpucost.sweeping.chunks import ROWS_KEPT, SweepTable
 
     grid = plan.grid
-    summary = Found(files, grid.question)
+    summary = SweepTable(files, grid.question)
     reasons = summary.reasons()
     answered = int(summary.rows("select count(*) as cases from cases where reason is null")[0]["cases"])
     axes = {name: len(values) for name, values in grid.values.items()}
@@ -180,7 +180,7 @@ def _payload(plan: "SweepPlan", files: list[Path], best: int) -> "Sweep":
         "front": front,
         "heat": summary.heat(axes),
         "reasons": reasons,
-        "rows": summary.rows(f"select * from found limit {ROWS_KEPT}"),
+        "rows": summary.rows(f"select * from sweep_rows limit {ROWS_KEPT}"),
         "file": None,
         "warnings": [],
         "sources": {},

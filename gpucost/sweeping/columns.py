@@ -13,13 +13,16 @@ FIGURES = beside(__file__, "figures")[1:]  # of a question: its columns in order
 def columns_of(questions: Sequence[str], answers: Sequence[Mapping[str, Any]], of: Any) -> dict[str, Any]:
     """Return the figures of answers as columns, row i those of `answers[of[i]]`; other names are left out."""
     columns: dict[str, Any] = {}
-    for name, kind in ((name, kind) for asked, name, kind in FIGURES if asked in questions):
+    for question, name, kind in FIGURES:
+        if question not in questions:
+            continue
         values = [answer.get(name) for answer in answers]
         if kind != "word":
             columns[name] = np.array([np.nan if value is None else value for value in values], np.float64)[of]
             continue
-        words = sorted({str(value) for value in values if value is not None})
-        code_of: dict[str | None, int] = {word: code for code, word in enumerate(words)}
+        # words as codes into the sorted list of them: a chunk of cases repeats few
+        categories = sorted({str(value) for value in values if value is not None})
+        code_of = {category: code for code, category in enumerate(categories)}
         codes = [-1 if value is None else code_of[str(value)] for value in values]
-        columns[name] = np.array(codes, np.int64)[of], words
+        columns[name] = np.array(codes, np.int64)[of], categories
     return columns

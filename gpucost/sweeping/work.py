@@ -21,8 +21,6 @@ from gpucost.sweeping.columns import columns_of
 from gpucost.sweeping.grid import DATES, SweepGrid
 
 if TYPE_CHECKING:
-    import pandas
-
     from gpucost.catalog import Catalog
 
 
@@ -47,6 +45,7 @@ class SweepTask(NamedTuple):
         span = [self.start, self.stop] if grid.listed is None else None  # rows are known by what they hold
         content = json.dumps([grid.question, grid.values, span, dict(self.versions)], sort_keys=True, default=str)
         digest = sha256(content.encode())
+        # in a fixed width and byte order, so that every machine counts the same hash
         for name, codes in (grid.listed or {}).items():
             digest.update(name.encode() + b"\0" + np.ascontiguousarray(codes, "<i4").tobytes())
         return digest.hexdigest()
@@ -66,7 +65,7 @@ def versions_of(catalog: "Catalog") -> dict[str, str]:
         "as_of": catalog.as_of.isoformat(),
         "training": calibration_digest(training_calibration(catalog)),
         "serving": calibration_digest(serving_calibration(catalog)),
-        "duckdb": duckdb.__version__,
+        "duckdb": duckdb.__version__,  # another version may write other bytes of the same rows
     }
 
 
@@ -78,6 +77,7 @@ def work(task: SweepTask) -> bytes:
     if "MALLOC_TRIM_THRESHOLD_" in os.environ:  # of Dask's nanny; a process of the user's own is left as it is
         keep_memory()
     dates = tuple(task.grid.values[name][0] if name in task.grid.values else None for name in DATES)
+    # connections to the facts belong to the thread that opened them
     asker = _asker(task.grid.question, *dates, tuple(sorted(task.versions.items())), get_ident())
     data = parquet_of(answered(asker, task))
     if task.file is None:
@@ -92,9 +92,19 @@ def answered(asker: Any, task: SweepTask) -> Columns:
     part = task.grid.part(task.start, task.stop)
     codes = {name: part[name].astype(np.int64) for name in values}
     results, case = asker.rows_of_cases(values, codes)
-    codes = {name: column[case] for name, column in codes.items()}
-    arguments = {name: _argument_column(values[name], codes[name]) for name in values}
-    return {**{f"asked_{name}" if name in results else name: column for name, column in arguments.items()}, **results}
+    arguments: Columns = {}
+    for name, entries in values.items():
+        codes_of_rows = codes[name][case]
+        present = [entry for entry in entries if entry is not None]
+        if present and all(isinstance(entry, (int, float)) and not isinstance(entry, bool) for entry in present):
+            column = np.array([np.nan if entry is None else entry for entry in entries])[codes_of_rows]
+        else:
+            categories = sorted({str(entry) for entry in present})
+            codes_of_entries = [-1 if entry is None else categories.index(str(entry)) for entry in entries]
+            column = np.array(codes_of_entries, np.int64)[codes_of_rows], categories
+        # a figure of the answer may bear the name of an argument, such as gpu: then both stand there
+        arguments[f"asked_{name}" if name in results else name] = column
+    return {**arguments, **results}
 
 
 @lru_cache(maxsize=16)
@@ -103,55 +113,38 @@ def _asker(question: str, as_of: Any, known_as_of: Any, versions: tuple[tuple[st
     from gpucost.catalog import open_catalog
 
     catalog = open_catalog(as_of or dict(versions)["as_of"], known_as_of)
-    own_versions = versions_of(catalog)
+    # else a cluster would mix answers from different facts, and nobody would see it
+    versions_here = versions_of(catalog)
     for name, value in versions:
-        if own_versions[name] != value:
+        if versions_here[name] != value:
             raise UsageError(
-                f"this worker has another {name}, {own_versions[name]}, than the machine that started the sweep,"
+                f"this worker has another {name}, {versions_here[name]}, than the machine that started the sweep,"
                 f" {value}. Install the same version of gpucost and use the same price books on both."
             )
     return asker_of(question, catalog)
 
 
-def asker_of(question: str, catalog: "Catalog") -> "Asker":
+def asker_of(question: str, catalog: "Catalog") -> "_Asker":
     """Return what answers columns of one question's requests from a catalog."""
-    askers: dict[str, type[Asker]] = {"estimate": Trained, "inference": Served, "tco": Owned}
+    askers: dict[str, type[_Asker]] = {"estimate": Trained, "inference": Served, "tco": Owned}
     return askers[question](question, catalog)
-
-
-def _argument_column(values: Sequence[Any], codes: Any) -> Any:
-    """Return what was asked as a column: numbers where all values are, else words; None is missing."""
-    values_present = [value for value in values if value is not None]
-    if values_present and all(
-        isinstance(value, (int, float)) and not isinstance(value, bool) for value in values_present
-    ):
-        return np.array([np.nan if value is None else value for value in values])[codes]
-    categories = sorted({str(value) for value in values if value is not None})
-    codes_of_values = np.array([-1 if value is None else categories.index(str(value)) for value in values], np.int64)
-    return codes_of_values[codes], categories
-
-
-def frame_of(columns: Columns) -> "pandas.DataFrame":
-    """Return columns as a data frame; words become categories."""
-    import pandas
-
-    columns_of_frame = {}
-    for name, column in columns.items():
-        if not isinstance(column, tuple):
-            columns_of_frame[name] = column
-            continue
-        codes, categories = column
-        columns_of_frame[name] = pandas.Categorical.from_codes(codes, categories=categories)
-    return pandas.DataFrame(columns_of_frame)
 
 
 def parquet_of(columns: Columns) -> bytes:
     """Return columns as the bytes of a Parquet file; the same columns give the same bytes on every machine."""
     import duckdb
+    import pandas
 
-    frame = frame_of(columns)
+    frame = pandas.DataFrame(
+        {
+            name: pandas.Categorical.from_codes(column[0], categories=column[1])
+            if isinstance(column, tuple)
+            else column
+            for name, column in columns.items()
+        }
+    )
     with SpareFolder() as folder, duckdb.connect() as connection:
-        quiet(connection).execute("set threads = 1")
+        quiet(connection).execute("set threads = 1")  # several would write the rows in the order in which they end
         connection.register("chunk", frame)
         file = Path(folder, "chunk.parquet")
         put_parquet(connection, "select * from chunk", file, ", compression zstd")
@@ -170,7 +163,7 @@ def refused(error: GpuCostError) -> dict[str, Any]:
 Rows = Sequence[Mapping[str, Any]]  # of one case
 
 
-class Asker(ABC):
+class _Asker(ABC):
     """Answers columns of a question's requests from one catalog; equal ones are asked once."""
 
     def __init__(self, question: str, catalog: "Catalog") -> None:
@@ -182,19 +175,23 @@ class Asker(ABC):
 
     def rows_of_cases(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> tuple[Columns, Any]:
         """Return the columns, and of each row its case: one row a case, within a service level one an accelerator."""
-        asked = np.stack([*codes.values()], axis=1) if codes else np.zeros((1, 0), np.int64)
-        first, of = np.unique(asked, axis=0, return_index=True, return_inverse=True)[1:]
+        # without arguments one question, which says what it lacks
+        codes_of_cases = np.stack([*codes.values()], axis=1) if codes else np.zeros((1, 0), np.int64)
+        first, question_of = np.unique(codes_of_cases, axis=0, return_index=True, return_inverse=True)[1:]
+        question_of = np.ravel(question_of)  # of each case
         stated = [
             {name: value for name in values if (value := values[name][codes[name][row]]) is not None}
             for row in first.tolist()
-        ]  # without arguments one question, which says what it lacks
+        ]
         answers = self.answers(stated)
+        # the rows of all answers stand below each other; each case repeats those of its question
         rows = [row for answer in answers for row in answer]
-        many = np.array([len(answer) for answer in answers], np.int64)[np.ravel(of)]
-        begins = np.cumsum([0, *(len(answer) for answer in answers)])[np.ravel(of)]
-        case = np.repeat(np.arange(len(many)), many)
-        which = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many) + begins[case]
-        return columns_of(self.shown(values), rows, which), case
+        counts = np.array([len(answer) for answer in answers], np.int64)
+        begins = np.cumsum(counts) - counts
+        counts_of_cases = counts[question_of]
+        case = np.repeat(np.arange(len(counts_of_cases)), counts_of_cases)
+        place_in_case = np.arange(len(case)) - np.repeat(np.cumsum(counts_of_cases) - counts_of_cases, counts_of_cases)
+        return columns_of(self.shown(values), rows, begins[question_of][case] + place_in_case), case
 
     def shown(self, values: Mapping[str, Sequence[Any]]) -> Sequence[str]:
         """Return which figures rows show: those of the question."""
@@ -212,19 +209,22 @@ def _together(
     row_of: Callable[[Any], Mapping[str, Any]],
 ) -> list[Rows]:
     """Return the rows of questions that are read one by one and answered together; either may refuse them."""
-    rows: list[Any] = []
-    for asked in stated:
+    requests: list[Any] = []
+    for arguments in stated:
         try:
-            rows.append(read(asked))
+            requests.append(read(arguments))
         except GpuCostError as error:
-            rows.append(error)
-    places = [place for place, row in enumerate(rows) if not isinstance(row, GpuCostError)]
-    for place, found in zip(places, work([rows[place] for place in places]), strict=True):
-        rows[place] = found if isinstance(found, GpuCostError) else row_of(found)
-    return [[refused(row) if isinstance(row, GpuCostError) else row] for row in rows]
+            requests.append(error)
+    # what could be read goes to the engine at once, which times columns
+    places = [place for place, request in enumerate(requests) if not isinstance(request, GpuCostError)]
+    outcomes = work([requests[place] for place in places])
+    rows = [refused(request) if isinstance(request, GpuCostError) else {} for request in requests]
+    for place, outcome in zip(places, outcomes, strict=True):
+        rows[place] = refused(outcome) if isinstance(outcome, GpuCostError) else dict(row_of(outcome))
+    return [[row] for row in rows]
 
 
-class Trained(Asker):
+class Trained(_Asker):
     """Answers training requests with their first options."""
 
     def answers(self, stated: Sequence[dict[str, Any]]) -> list[Rows]:
@@ -234,16 +234,17 @@ class Trained(Asker):
 
         def row_of(first: FirstOption) -> Mapping[str, Any]:
             offer = first.offer
-            told = {name: getattr(offer, name) or None for name in _OF_OFFER}
+            figures_of_offer = {name: getattr(offer, name) or None for name in _OF_OFFER}
             age = {"price_observed_on": offer.observed_on.isoformat(), "age_days": offer.age_days}
-            return {**first.numbers, **told, **age}
+            return {**first.numbers, **figures_of_offer, **age}
 
         rows = _together(
             stated,
-            lambda asked: request_of(asked, self.catalog.as_of),
+            lambda arguments: request_of(arguments, self.catalog.as_of),
             lambda requests: first_options(requests, self.catalog),
             row_of,
         )
+        # one sentence for all cases: how far each missed it stands in its other columns
         missed = (_MISSED.get(str(row.get("nearest_change")).partition("=")[0]) for (row,) in rows)
         return [[{**row, "reason": why}] if why else [row] for (row,), why in zip(rows, missed, strict=True)]
 
@@ -253,16 +254,15 @@ _MISSED = {"deadline": "no offer meets the deadline", "budget": "no offer keeps 
 
 
 _LEVEL = ("slo_ttft", "slo_tpot")
+_OF_TASKS = ("images", "image_size", "steps")  # arguments of models that see or draw
 
 
-class Served(Asker):
+class Served(_Asker):
     """Answers serving requests with their first options, within a service level with those of every accelerator."""
-
-    _APART = ("images", "image_size", "steps")
 
     def __init__(self, question: str, catalog: "Catalog") -> None:
         super().__init__(question, catalog)
-        self._tasks: dict[str, bool] = {}
+        self._is_task: dict[str, bool] = {}  # by model: whether it writes no tokens, or sees images
 
     def shown(self, values: Mapping[str, Sequence[Any]]) -> Sequence[str]:
         """Return which figures rows show: those of a service level where any case asks for one."""
@@ -271,36 +271,36 @@ class Served(Asker):
 
     def answers(self, stated: Sequence[dict[str, Any]]) -> list[Rows]:
         """Return the figures of each question, or why it has none."""
+        from gpucost.ask.inference import request_of
+        from gpucost.serving.run import first_option, level_options
+        from gpucost.serving.tasks import task_row
+
+        def rows_of(arguments: Mapping[str, Any]) -> Rows:
+            model = str(arguments.get("model"))
+            if model not in self._is_task:
+                self._is_task[model] = task_row(self.catalog, model) is not None
+            # such a model's first option comes with the whole answer alone
+            if self._is_task[model] or any(name in arguments for name in _OF_TASKS):
+                return [asking_answered("inference", {**arguments, "top": 1}, self.catalog).payload["options"][0]]
+            request = request_of(self.catalog, **arguments)
+            if not request.has_level:
+                return [first_option(request, self.catalog)]
+            options = level_options(request, self.catalog)
+            return [
+                {**row, "replica_requests_per_s": row["requests_per_s"], "place": place}
+                for place, row in enumerate(options, 1)
+            ]
+
         rows: list[Rows] = []
-        for asked in stated:
+        for arguments in stated:
             try:
-                rows.append(self._rows(asked))
+                rows.append(rows_of(arguments))
             except GpuCostError as error:
                 rows.append([refused(error)])
         return rows
 
-    def _rows(self, asked: Mapping[str, Any]) -> Rows:
-        """Return the first option; of a model that writes no tokens, or sees images, that of the whole answer."""
-        from gpucost.ask.inference import request_of
-        from gpucost.serving.run import first_option, level_options
 
-        if self._is_task(str(asked.get("model"))) or any(name in asked for name in self._APART):
-            return [asking_answered("inference", {**asked, "top": 1}, self.catalog).payload["options"][0]]
-        request = request_of(self.catalog, **asked)
-        if not request.has_level:
-            return [first_option(request, self.catalog)]
-        every = level_options(request, self.catalog)
-        return [{**row, "replica_requests_per_s": row["requests_per_s"], "place": n} for n, row in enumerate(every, 1)]
-
-    def _is_task(self, model: str) -> bool:
-        from gpucost.serving.tasks import task_row
-
-        if model not in self._tasks:
-            self._tasks[model] = task_row(self.catalog, model) is not None
-        return self._tasks[model]
-
-
-class Owned(Asker):
+class Owned(_Asker):
     """Answers comparisons of owning with renting; a column beside the arguments is an input of the plan."""
 
     def answers(self, stated: Sequence[dict[str, Any]]) -> list[Rows]:
@@ -308,10 +308,10 @@ class Owned(Asker):
         from gpucost.ask.tco import case_of
         from gpucost.ownership.figures import compared
 
-        arguments = {argument.name for argument in QUESTIONS["tco"].arguments}
+        names = {argument.name for argument in QUESTIONS["tco"].arguments}
 
-        def read(asked: dict[str, Any]) -> Any:
-            inputs = {name: asked.pop(name) for name in [*asked] if name not in arguments}
-            return case_of({**asked, **({"set": inputs} if inputs else {})}, self.catalog)
+        def read(arguments: dict[str, Any]) -> Any:
+            inputs = {name: arguments.pop(name) for name in [*arguments] if name not in names}
+            return case_of({**arguments, **({"set": inputs} if inputs else {})}, self.catalog)
 
         return _together(stated, read, compared, dict)
