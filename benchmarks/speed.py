@@ -27,7 +27,7 @@ from gpucost.physics.columns import CHUNK
 from gpucost.physics.serving import steps
 from gpucost.physics.serving.cases import ServedReplica, build
 from gpucost.physics.training import layouts
-from gpucost.speed.throughput import Wanted, columns_answer
+from gpucost.speed.throughput import LayoutQuestion, columns_answer
 
 MODEL, GPU = "llama-3-70b", "h100-sxm"
 SERVED_ON = ("a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm")
@@ -68,7 +68,7 @@ def training_cases(catalog: Catalog) -> Callable[[], Any]:
     rng = np.random.default_rng(0)
     tensor, pipeline, data = (2.0 ** rng.integers(0, high, CASES) for high in (4, 4, 6))
     micro = 2.0 ** rng.integers(0, 2, CASES)
-    wanted = Wanted(
+    wanted = LayoutQuestion(
         model=MODEL, gpu=GPU, gpus=tensor * pipeline * data, tensor=tensor, pipeline=pipeline, micro_batch=micro,
         global_batch=data * micro * 8, sequence=8192.0, sharding=1,
     )  # fmt: skip

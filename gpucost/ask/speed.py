@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas
 
     from gpucost.catalog import Catalog
-    from gpucost.speed.throughput import Layouts, Timings, Wanted
+    from gpucost.speed.throughput import LayoutQuestion, Layouts, Timings
 
 _OPERATIONS = ("matmul", "attention", "norm", "gelu", "copy", "all_reduce", "flash")
 _ONE_OR_A_MACHINE = "1, or what the machine named holds"
@@ -460,8 +460,8 @@ def _counts(facts: "Catalog", values: Mapping[str, Any]) -> Any:
     return [facts.gpus_in(str(name)) or 1 for name in machine]
 
 
-def _layout_asked_for(values: Mapping[str, Any]) -> "Wanted":
+def _layout_asked_for(values: Mapping[str, Any]) -> "LayoutQuestion":
     """Return the layout that read arguments ask for."""
-    from gpucost.speed.throughput import Wanted
+    from gpucost.speed.throughput import LayoutQuestion
 
-    return Wanted(**{name: values[name] for name in Wanted.__struct_fields__ if name in values})
+    return LayoutQuestion(**{name: values[name] for name in LayoutQuestion.__struct_fields__ if name in values})

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict, replace
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gpucost.answers import training as shape
 from gpucost.answers.common import LayoutRow
@@ -41,7 +41,6 @@ from gpucost.workloads.training import (
     DataFlow,
     OwnSpeed,
     StepWork,
-    Workload,
     check,
     class_of,
     ends,
@@ -62,8 +61,8 @@ DEGREES = ("tensor", "pipeline", "context", "expert", "data", "micro_batch", "vi
 Names = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
-class Wanted(Struct, frozen=True):
-    """An explicit question as given: scalars or columns; None where nothing was said."""
+class LayoutQuestion(Struct, frozen=True):
+    """What is asked of explicit layouts: scalars or columns; None where nothing was said."""
 
     model: Names
     gpu: str | Sequence[str]
@@ -128,7 +127,7 @@ class Layouts(Struct, frozen=True):
     key: Integers  # index into keys
     layout: LayoutColumns
     sequence_tokens: Floats
-    wanted: Wanted
+    question: LayoutQuestion
     latest_year: float  # of the question's day: no software is newer
 
     @property
@@ -138,7 +137,7 @@ class Layouts(Struct, frozen=True):
 
     def software(self, calibration: Calibration) -> Integers:
         """Return the class of the training stack, of length one."""
-        return software_codes([class_of(self.wanted.software, calibration.stacks)])
+        return software_codes([class_of(self.question.software, calibration.stacks)])
 
 
 class Timings(Struct, frozen=True):
@@ -150,17 +149,25 @@ class Timings(Struct, frozen=True):
     high_tokens_per_s_per_gpu: Floats
 
 
-def columns_answer(catalog: Catalog, question: Wanted) -> tuple[Layouts, Timings]:
+def columns_answer(catalog: Catalog, question: LayoutQuestion) -> tuple[Layouts, Timings]:
     """Answer a column of questions: arrays, with a reason code where a layout cannot exist."""
-    layouts = explicit_layouts(catalog, question)
-    return layouts, _time_layouts(layouts, training_calibration(catalog))
-
-
-def _time_layouts(layouts: Layouts, calibration: Calibration) -> Timings:
-    """Time explicit layouts in chunks."""
-    shape, hardware = transformer.stack(layouts.architectures), layouts.hardware
-    parts = [_time_chunk(layouts, calibration, shape, hardware, rows) for rows in layouts.layout.chunks(CHUNK)]
-    return Timings(
+    layouts, calibration = explicit_layouts(catalog, question), training_calibration(catalog)
+    stacked, hardware = transformer.stack(layouts.architectures), layouts.hardware
+    parts: list[Timings] = []
+    for rows in layouts.layout.chunks(CHUNK):
+        layout, sequence = layouts.layout.take(rows), layouts.sequence_tokens[rows]
+        chip = hardware.take(layouts.key[rows])
+        shape_of_rows = stacked if len(stacked) == 1 else stacked.take(layouts.model[rows])
+        reason = grid.reason_codes(shape_of_rows, chip, layout, sequence)
+        # What cannot exist is computed beside the rest, which is faster than leaving it out, and thrown away.
+        with np.errstate(all="ignore"):
+            case = _make_case(layouts, calibration, shape_of_rows, chip, layout, sequence)
+            step = step_of(layouts, calibration, case)
+            low, high = _interval_of(layouts, calibration, case, step)
+        legal = reason == grid.OK
+        columns = {name: np.where(legal, getattr(step, name), np.nan) for name in step.names()}
+        parts.append(Timings(reason, Step(**columns), np.where(legal, low, np.nan), np.where(legal, high, np.nan)))
+    return layouts, Timings(
         reason=np.concatenate([part.reason for part in parts]),
         step=Step.concatenate([part.step for part in parts]),
         low_tokens_per_s_per_gpu=np.concatenate([part.low_tokens_per_s_per_gpu for part in parts]),
@@ -168,44 +175,28 @@ def _time_layouts(layouts: Layouts, calibration: Calibration) -> Timings:
     )
 
 
-def _time_chunk(
-    layouts: Layouts, calibration: Calibration, shape: transformer.Shape, hardware: HardwareColumns, rows: slice
-) -> Timings:
-    """Time one chunk of layouts."""
-    layout, sequence = layouts.layout.take(rows), layouts.sequence_tokens[rows]
-    chip = hardware.take(layouts.key[rows])
-    shape_of_rows = shape if len(shape) == 1 else shape.take(layouts.model[rows])
-    reason = grid.reason_codes(shape_of_rows, chip, layout, sequence)
-    with np.errstate(all="ignore"):
-        case = make_case(layouts, calibration, shape_of_rows, chip, layout, sequence)
-        step = step_of(layouts, calibration, case)
-        low, high = _interval_of(layouts, calibration, case, step)
-    legal = reason == grid.OK
-    columns = {name: np.where(legal, getattr(step, name), np.nan) for name in step.names()}
-    return Timings(reason, Step(**columns), np.where(legal, low, np.nan), np.where(legal, high, np.nan))
-
-
 def step_of(layouts: Layouts, calibration: Calibration, case: TrainingCase) -> Step:
     """Time cases, corrected by runs of one's own."""
     return corrected(
-        training.step(case), calibration.runs_of(layouts.wanted.software), alike_of(layouts, calibration, case)
+        training.step(case), calibration.runs_of(layouts.question.software), _alike_of(layouts, calibration, case)
     )
 
 
-def alike_of(layouts: Layouts, calibration: Calibration, case: TrainingCase) -> Alike:
+def _alike_of(layouts: Layouts, calibration: Calibration, case: TrainingCase) -> Alike:
     """Return what cases are compared with runs of one's own by."""
     return Alike(case.shape, case.hardware, case.layout, case.recipe, layouts.software(calibration))
 
 
 def _interval_of(layouts: Layouts, calibration: Calibration, case: TrainingCase, step: Step) -> tuple[Floats, Floats]:
     """Return the 80 % range of the speed of stated layouts."""
-    alike = alike_of(layouts, calibration, case)
+    alike = _alike_of(layouts, calibration, case)
     traits = cal.traits(alike, step, stated_layout=True)
-    closer = narrowing(calibration.runs_of(layouts.wanted.software), alike)
+    closer = narrowing(calibration.runs_of(layouts.question.software), alike)
     low, high = interval(step.tokens_per_s_per_gpu, traits, calibration.ranges, cal.ceiling(step), closer)
-    if layouts.wanted.flash is None:
+    # What the question leaves open widens the range to the side on which the other choice lies.
+    if layouts.question.flash is None:
         low = cal.unsaid_attention_low(layouts.software(calibration), case, step, low, closer)
-    if layouts.wanted.dispatcher is None:
+    if layouts.question.dispatcher is None:
         year = _years_of(layouts, case.hardware)
         high = cal.unsaid_dispatcher_high(case, year, step.tokens_per_s_per_gpu, high, closer)
     return low, high
@@ -213,11 +204,11 @@ def _interval_of(layouts: Layouts, calibration: Calibration, case: TrainingCase,
 
 def _years_of(layouts: Layouts, hardware: HardwareColumns) -> Floats:
     """Return the age of the software on each chip."""
-    year = layouts.wanted.software_year
+    year = layouts.question.software_year
     return search.usual_year(hardware, layouts.latest_year) if year is None else np.full(len(hardware), year)
 
 
-def make_case(
+def _make_case(
     layouts: Layouts,
     calibration: Calibration,
     shape: transformer.Shape,
@@ -226,14 +217,14 @@ def make_case(
     sequence: Floats,
 ) -> TrainingCase:
     """Join the parts of explicit layouts into what the kernels take."""
-    wanted, count = layouts.wanted, len(layout)
+    question, count = layouts.question, len(layout)
     recipe = recipe_columns(
         count,
         sequence,
-        method=wanted.method,
-        adapter_rank=wanted.lora_rank,
-        document_tokens=wanted.document_tokens or np.inf,
-        offload=wanted.offload,
+        method=question.method,
+        adapter_rank=question.lora_rank,
+        document_tokens=question.document_tokens or np.inf,
+        offload=question.offload,
     )
     return build_case(
         shape,
@@ -243,25 +234,14 @@ def make_case(
         calibration.values,
         software=np.broadcast_to(layouts.software(calibration), (count,)),
         software_year=_years_of(layouts, hardware),
-        dispatcher=dispatcher_code(wanted.dispatcher),
+        dispatcher=dispatcher_code(question.dispatcher),
     )
 
 
-# Names and defaults --------------------------------------------------------------------------------------------------
+# --- Names and defaults of a question.
 
 
-def _array_of(value: Any, name: str) -> NDArray[np.float64]:
-    """Return numbers as an array, or say which argument is none."""
-    try:
-        column = np.atleast_1d(numbers(value))
-    except (TypeError, ValueError):
-        raise UsageError(f"{name}: cannot read {shown(value)} as a number.") from None
-    if column.ndim > 1:
-        raise UsageError(f"{name}: {shown(value)} is not a column of numbers: it has {column.ndim} dimensions.")
-    return column
-
-
-def texts(value: Names, count: int) -> list[str]:
+def _texts(value: Names, count: int) -> list[str]:
     """Return one text per row."""
     if isinstance(value, str | PathLike):
         return [fspath(value)] * count
@@ -271,18 +251,24 @@ def texts(value: Names, count: int) -> list[str]:
     return [fspath(item) for item in value]
 
 
-def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
+def explicit_layouts(catalog: Catalog, question: LayoutQuestion) -> Layouts:
     """Turn a question into layouts: names resolved once each, numbers broadcast to one length."""
-    numbers = {name: getattr(wanted, name) for name in ("gpus", *DEGREES, "global_batch", "sequence")}
-    numbers_given = {name: _array_of(value, name) for name, value in numbers.items() if value is not None}
-    name_columns = [
-        wanted.model,
-        wanted.gpu,
-        *("" if one is None else one for one in (wanted.recompute, wanted.precision)),
-    ]
-    lengths = {len(value) for value in numbers_given.values()} | {
-        len(w) for w in name_columns if not isinstance(w, str | PathLike)
-    }
+    columns: dict[str, Floats] = {}
+    for name in ("gpus", *DEGREES, "global_batch", "sequence"):
+        value = getattr(question, name)
+        if value is None:
+            continue
+        try:
+            columns[name] = np.atleast_1d(numbers(value))
+        except (TypeError, ValueError):
+            raise UsageError(f"{name}: cannot read {shown(value)} as a number.") from None
+        if columns[name].ndim > 1:
+            reason = f"it has {columns[name].ndim} dimensions"
+            raise UsageError(f"{name}: {shown(value)} is not a column of numbers: {reason}.")
+    lengths = {len(column) for column in columns.values()}
+    for names in (question.model, question.gpu, question.recompute, question.precision):
+        if names is not None and not isinstance(names, str | PathLike):
+            lengths.add(len(names))
     count = max(lengths, default=1)
     if 0 in lengths:
         raise UsageError("a column is empty. Give at least one case.")
@@ -290,45 +276,46 @@ def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
         raise UsageError(
             f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}. Give one length, or single values."
         )
-    models, gpus = texts(wanted.model, count), texts(wanted.gpu, count)
-    names = {name: catalog.architecture(name) for name in dict.fromkeys(models)}
-    keys = {name: key_of(catalog, name, wanted.system) for name in dict.fromkeys(gpus)}
-    if wanted.links == "pcie":
+    models, gpus = _texts(question.model, count), _texts(question.gpu, count)
+    architectures = {name: catalog.architecture(name) for name in dict.fromkeys(models)}
+    keys = {name: key_of(catalog, name, question.system) for name in dict.fromkeys(gpus)}
+    if question.links == "pcie":
         keys = {name: over_pcie(key) for name, key in keys.items()}
-    key = positions(gpus, keys)
-    first = next(iter(names.values()))
-    sequence = numbers_given.get("sequence", np.array([float(default_sequence(first))]))
+    key = _positions(gpus, keys)
+    first = architectures[models[0]]  # says the usual sequence and batch of a column
+    sequence = columns.get("sequence", np.array([float(default_sequence(first))]))
     if not (np.isfinite(sequence) & (sequence >= 1)).all():
         raise UsageError("sequence: a column holds what is not a number of tokens. Give whole numbers of 1 and more.")
-    own = np.array([PRECISIONS.index(half_precision(item.accelerator)) for item in keys.values()], dtype=np.int64)
-    precision = own[key]
-    if wanted.precision is not None:
-        precision = codes(texts(wanted.precision, count), PRECISIONS, "precision")
+    half = np.array([PRECISIONS.index(half_precision(item.accelerator)) for item in keys.values()], dtype=np.int64)
+    precision = half[key]
+    if question.precision is not None:
+        precision = _codes(_texts(question.precision, count), PRECISIONS, "precision")
+    # On a day before fused kernels were common, attention that nobody speaks of was plain.
     latest = search.latest_year(catalog.as_of)
-    if wanted.flash is None and wanted.software_year is None and latest < FUSED_YEAR:
-        wanted = replace(wanted, flash=False)
-    layout = _complete_layout(wanted, numbers_given, count, first, float(sequence[0]), precision)
+    if question.flash is None and question.software_year is None and latest < FUSED_YEAR:
+        question = replace(question, flash=False)
+    layout = _complete_layout(question, columns, count, first, float(sequence[0]), precision)
     return Layouts(
-        list(names.values()),
+        list(architectures.values()),
         list(keys.values()),
-        positions(models, names),
+        _positions(models, architectures),
         key,
         layout,
         np.broadcast_to(sequence, (count,)),
-        wanted,
+        question,
         latest,
     )
 
 
-def positions(names: Sequence[str], index: Mapping[str, Any]) -> Integers:
+def _positions(names: Sequence[str], index: Mapping[str, Any]) -> Integers:
     """Return each word's position among the distinct ones."""
     number_of = {name: number for number, name in enumerate(index)}
     return np.fromiter((number_of[word] for word in names), dtype=np.int64, count=len(names))
 
 
 def _complete_layout(
-    wanted: Wanted,
-    numbers: Mapping[str, Floats],
+    question: LayoutQuestion,
+    columns: Mapping[str, Floats],
     count: int,
     architecture: Architecture,
     sequence_tokens: float,
@@ -337,17 +324,18 @@ def _complete_layout(
     """Fill in what a layout leaves open: degrees of one, data parallelism by division, the usual batch rounded up."""
 
     def column(name: str, default: ArrayLike = 1.0) -> Floats:
-        return np.broadcast_to(numbers.get(name, np.asarray(default, dtype=np.float64)), (count,))
+        return np.broadcast_to(columns.get(name, np.asarray(default, dtype=np.float64)), (count,))
 
     tensor, pipeline, context = column("tensor"), column("pipeline"), column("context")
     with np.errstate(divide="ignore", invalid="ignore"):
         replicas = np.floor(column("gpus") / (tensor * pipeline * context))
     data, micro = column("data", replicas), column("micro_batch")
-    usual = default_batch(architecture, sequence_tokens, wanted.method)
+    # the usual batch, rounded up to whole micro-batches of each replica; what has no replica is refused by its reason
+    usual = default_batch(architecture, sequence_tokens, question.method)
     with np.errstate(invalid="ignore"):
         batch = np.ceil(usual / np.maximum(data * micro, 1)) * data * micro
     sharding = column("sharding")
-    recompute = texts("none" if wanted.recompute is None else wanted.recompute, count)
+    recompute = _texts("none" if question.recompute is None else question.recompute, count)
     return LayoutColumns(
         gpus=column("gpus"),
         tensor=tensor,
@@ -355,19 +343,19 @@ def _complete_layout(
         context=context,
         expert=column("expert"),
         data=data,
-        sharding=np.where(np.isfinite(sharding), sharding, 0).astype(np.int64),
+        sharding=np.where(np.isfinite(sharding), sharding, 0).astype(np.int64),  # an integer has no NaN
         micro_batch=micro,
         global_batch=column("global_batch", batch),
         virtual_stages=column("virtual_stages"),
-        recompute=codes(recompute, RECOMPUTES, "recompute"),
+        recompute=_codes(recompute, RECOMPUTES, "recompute"),
         precision=precision,
-        flash=np.full(count, wanted.flash is not False),
+        flash=np.full(count, question.flash is not False),
         sequence_parallel=np.ones(count, dtype=np.bool_),
         shard_ranks=np.zeros(count),
     )
 
 
-def codes(names_of_rows: Sequence[str], names: Sequence[str], label: str) -> Integers:
+def _codes(names_of_rows: Sequence[str], names: Sequence[str], label: str) -> Integers:
     """Return the codes of words of a closed list."""
     table = {word: code_of(word, names, label) for word in dict.fromkeys(names_of_rows)}
     return np.fromiter((table[word] for word in names_of_rows), dtype=np.int64, count=len(names_of_rows))
@@ -378,44 +366,45 @@ def codes(names_of_rows: Sequence[str], names: Sequence[str], label: str) -> Int
 _MOST_ALTERNATIVES = 20  # layouts behind the best in an answer
 
 
-def single(catalog: Catalog, wanted: Wanted) -> shape.Timed:
+def single(catalog: Catalog, question: LayoutQuestion) -> shape.Timed:
     """Answer one question: the layout given, else the fastest found, with the step by part and what bounds each."""
-    timed = _explicit_answer(catalog, wanted) if wanted.explicit else _searched_answer(catalog, wanted)
-    if (own_speed := wanted.own_speed) is not None:
-        timed = with_own(timed, own_speed, catalog.accelerator(timed["gpu"]))
-    if wanted.data_flow != DataFlow():
-        return _with_data(timed, wanted, catalog.architecture(texts(wanted.model, 1)[0]))
-    return timed if own_speed is not None else _with_unsaid(timed, wanted, catalog)
+    timed = _explicit_answer(catalog, question) if question.explicit else _searched_answer(catalog, question)
+    if (own_speed := question.own_speed) is not None:
+        timed = _with_own(timed, own_speed, catalog.accelerator(timed["gpu"]))
+    if question.data_flow != DataFlow():
+        return _with_data(timed, question, catalog.architecture(_texts(question.model, 1)[0]))
+    return timed if own_speed is not None else _with_unsaid(timed, question, catalog)
 
 
-def stated_layout(timed: shape.Timed) -> dict[str, Any]:
+def _stated_layout(timed: shape.Timed) -> dict[str, Any]:
     """Return the layout of an answer as a question states it."""
-    return {name: value for name, value in timed["layout"].items() if name in Wanted.__struct_fields__}
+    return {name: value for name, value in timed["layout"].items() if name in LayoutQuestion.__struct_fields__}
 
 
-def _with_unsaid(timed: shape.Timed, wanted: Wanted, catalog: Catalog) -> shape.Timed:
+def _with_unsaid(timed: shape.Timed, question: LayoutQuestion, catalog: Catalog) -> shape.Timed:
     """Return a timed layout that says what would narrow its range most."""
     calibration, unsaid = training_calibration(catalog), []
     point = timed["tokens_per_s_per_gpu"]
     low, high = timed["tokens_per_s_per_gpu_low"], timed["tokens_per_s_per_gpu_high"]
+    # What the question leaves open is asked again with a choice stated: how far that narrows the range.
     fused, plain = low, high
-    if wanted.flash is None:
-        said = _explicit_answer(catalog, replace(wanted, **stated_layout(timed), flash=True))
-        fused = said["tokens_per_s_per_gpu_low"]
+    if question.flash is None:
+        with_flash = _explicit_answer(catalog, replace(question, **_stated_layout(timed), flash=True))
+        fused = with_flash["tokens_per_s_per_gpu_low"]
         unsaid.append(Unsaid(*ATTENTION, fused, high))
-    if wanted.dispatcher is None and catalog.architecture(texts(wanted.model, 1)[0]).experts:
-        said = _explicit_answer(catalog, replace(wanted, **stated_layout(timed), dispatcher="alltoall"))
-        plain = said["tokens_per_s_per_gpu_high"]
+    if question.dispatcher is None and catalog.architecture(_texts(question.model, 1)[0]).experts:
+        all_to_all = _explicit_answer(catalog, replace(question, **_stated_layout(timed), dispatcher="alltoall"))
+        plain = all_to_all["tokens_per_s_per_gpu_high"]
         unsaid.append(Unsaid(*DISPATCHER, low, plain))
-    if class_of(wanted.software, calibration.stacks) == TYPICAL:
+    if class_of(question.software, calibration.stacks) == TYPICAL:
         unsaid.append(STACK.unsaid(calibration.ranges, point, fused, plain, TRAINING))
     sentence = costliest(unsaid, point, low, high)
     return {**timed, "lead": f"{timed['lead']} {sentence}".strip()}
 
 
-def _with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) -> shape.Timed:
+def _with_data(timed: shape.Timed, question: LayoutQuestion, architecture: Architecture) -> shape.Timed:
     """Return a timed layout that is fed by a loader: it waits for what comes later than a step ends."""
-    loading = make_loading(wanted.data_flow, int(timed["sequence_tokens"]), token_bytes(architecture))
+    loading = make_loading(question.data_flow, int(timed["sequence_tokens"]), token_bytes(architecture))
     assert loading is not None
     gpus = timed["layout"]["gpus"]
     feeding = loading.feeding(timed["tokens_per_s"], gpus)
@@ -425,7 +414,7 @@ def _with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) -
         "tokens_per_s_per_gpu_low": min(timed["tokens_per_s_per_gpu_low"], most * exp(-LOADING_WIDTH)),
         "tokens_per_s_per_gpu_high": min(timed["tokens_per_s_per_gpu_high"], most * exp(LOADING_WIDTH)),
     }
-    if stall := feeding["stall_fraction"]:
+    if stall := feeding["stall_fraction"]:  # the step's own parts become a smaller share of a longer step
         share = 1 - stall
         step_s = timed["step_s"] / share
         steps = [
@@ -443,11 +432,11 @@ def _with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) -
             "parts": [*steps, wait],
         }
         timed.pop("alternatives", None)  # their speeds are those without waiting
-        timed["lead"] = lead(timed, "as fast as its data come")
+        timed["lead"] = _lead(timed, "as fast as its data come")
     return {**timed, "lead": f"{timed['lead']} {feeding['said']}", "loading": feeding}
 
 
-def with_own(timed: shape.Timed, own_speed: OwnSpeed, chip: Accelerator) -> shape.Timed:
+def _with_own(timed: shape.Timed, own_speed: OwnSpeed, chip: Accelerator) -> shape.Timed:
     """Return a timed layout at a measured speed; the parts of the step keep their shares."""
     layout, sequence = timed["layout"], timed["sequence_tokens"]
     flop = timed["model_flop_per_token_flop"]
@@ -455,6 +444,7 @@ def with_own(timed: shape.Timed, own_speed: OwnSpeed, chip: Accelerator) -> shap
     check(own_speed, [chip], layout["gpus"], work)
     speed = own_speed.tokens_per_s(chip, layout["gpus"], work)
     low, high = (float(end) for end in ends(np.array(speed), most_tokens_per_s(chip, work)))
+    # One measured figure corrects all of the step alike: nothing says which part was slower.
     ratio = speed / timed["tokens_per_s_per_gpu"]
     answer: shape.Timed = {
         **timed,
@@ -470,98 +460,86 @@ def with_own(timed: shape.Timed, own_speed: OwnSpeed, chip: Accelerator) -> shap
     }
     answer.pop("alternatives", None)  # speeds of other layouts would be predictions still
     expected = f"{timed['tokens_per_s_per_gpu_low']:,.0f} to {timed['tokens_per_s_per_gpu_high']:,.0f}"
-    answer["lead"] = lead(answer, f"your own speed ({own_speed.flag}); {ratio:.2f} of the predicted one ({expected})")
+    answer["lead"] = _lead(answer, f"your own speed ({own_speed.flag}); {ratio:.2f} of the predicted one ({expected})")
     return answer
 
 
 def case_of(layouts: Layouts, calibration: Calibration) -> TrainingCase:
     """Return the case of one layout, as the kernels take it."""
     stacked = transformer.stack(layouts.architectures)
-    return make_case(layouts, calibration, stacked, layouts.hardware, layouts.layout, layouts.sequence_tokens)
+    return _make_case(layouts, calibration, stacked, layouts.hardware, layouts.layout, layouts.sequence_tokens)
 
 
-def _explicit_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
+def _explicit_answer(catalog: Catalog, question: LayoutQuestion) -> shape.Timed:
     """Answer for the layout as given, or raise with the reason why it cannot exist."""
-    layouts, calibration = explicit_layouts(catalog, wanted), training_calibration(catalog)
+    layouts, calibration = explicit_layouts(catalog, question), training_calibration(catalog)
     case = case_of(layouts, calibration)
     code = int(grid.reason_codes(case.shape, case.hardware, layouts.layout, layouts.sequence_tokens)[0])
     if code != grid.OK:
         raise UsageError(grid.sentence(code, case.shape, layouts.layout, layouts.keys[0].accelerator.id))
-    return described(layouts, case, calibration)
+    return _described(layouts, case, calibration)
 
 
-def workload_of(layouts: Layouts) -> Workload:
-    """Return what is trained, for a search: the batch is the one given, else usual for the model."""
-    wanted = layouts.wanted
-    return make_workload(
-        layouts.architectures[0],
-        sequence_tokens=int(layouts.sequence_tokens[0]),
-        global_batch=None if wanted.global_batch is None else int(layouts.layout.global_batch[0]),
-        precision=PRECISIONS[int(layouts.layout.precision[0])],
-        method=wanted.method,
-        lora_rank=int(wanted.lora_rank),
-        software=wanted.software,
-        software_year=wanted.software_year,
-        latest_year=layouts.latest_year,
-        document_tokens=wanted.document_tokens,
-        offload=wanted.offload,
-        flash=wanted.flash,
-        dispatcher=wanted.dispatcher,
-    )
-
-
-def _searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
+def _searched_answer(catalog: Catalog, question: LayoutQuestion) -> shape.Timed:
     """Answer with the fastest layout in common use, and the candidates behind it."""
-    layouts, calibration = explicit_layouts(catalog, wanted), training_calibration(catalog)
-    workload = workload_of(layouts)
+    layouts, calibration = explicit_layouts(catalog, question), training_calibration(catalog)
+    architecture, chip = layouts.architectures[0], layouts.keys[0].accelerator
+    precision = PRECISIONS[int(layouts.layout.precision[0])]
+    workload = make_workload(
+        architecture,
+        sequence_tokens=int(layouts.sequence_tokens[0]),
+        # none is the usual one of the model; that of `layouts` is made for degrees of one
+        global_batch=None if question.global_batch is None else int(layouts.layout.global_batch[0]),
+        precision=precision,
+        method=question.method,
+        lora_rank=int(question.lora_rank),
+        software=question.software,
+        software_year=question.software_year,
+        latest_year=layouts.latest_year,
+        document_tokens=question.document_tokens,
+        offload=question.offload,
+        flash=question.flash,
+        dispatcher=question.dispatcher,
+    )
     job = job_of(workload, calibration)
     candidates, keys = timed_layouts(workload, job, layouts.keys, layouts.layout.gpus)
-    reason = int(search.reduce_best(candidates, job, keys).reason[0])
+    reason, gpus = int(search.reduce_best(candidates, job, keys).reason[0]), int(layouts.layout.gpus[0])
+    if reason == search.NO_TRAINING:
+        raise NothingFitsError(f"{chip.id} {grid.FOR_INFERENCE}")
+    if reason == search.NO_PRECISION:
+        raise NothingFitsError(f"{chip.id} has no known {precision} peak. Try --precision bf16 or fp16.")
+    if reason == search.NO_BATCH:
+        raise NothingFitsError(
+            f"{gpus} GPUs are more than a batch of {job.global_batch} sequences can use. Raise --global-batch."
+        )
     if reason != search.FITS:
-        raise NothingFitsError(_no_layout(reason, layouts, job.global_batch))
-    shown_layouts = candidates.take(np.argsort(-candidates.tokens_per_s_per_gpu, kind="stable")[:_MOST_ALTERNATIVES])
-    chips = keys.hardware.take(keys.pair[shown_layouts.key])
-    steps, memory = search.steps_of(shown_layouts, keys), memory_gb(job, shown_layouts.layout)
+        raise NothingFitsError(
+            f"no layout of {architecture.name} fits the memory of {gpus} × {chip.id}. "
+            f"Use more GPUs, or name a layout: `gpucost fit --model {architecture.name} --gpu {chip.id}` has both."
+        )
+    fastest = candidates.take(np.argsort(-candidates.tokens_per_s_per_gpu, kind="stable")[:_MOST_ALTERNATIVES])
+    chips = keys.hardware.take(keys.pair[fastest.key])
+    memory = memory_gb(job, fastest.layout)
     steps = corrected(
-        steps,
-        calibration.runs_of(wanted.software),
-        Alike(job.shape, chips, shown_layouts.layout, job.recipe, job.software),
+        search.steps_of(fastest, keys),
+        calibration.runs_of(question.software),
+        Alike(job.shape, chips, fastest.layout, job.recipe, job.software),
     )
-    chosen = replace(layouts, layout=shown_layouts.layout.take(slice(0, 1)))
-    answer = described(chosen, case_of(chosen, calibration), calibration)
+    best = replace(layouts, layout=fastest.layout.take(slice(0, 1)))
+    answer = _described(best, case_of(best, calibration), calibration)
     answer["layouts_timed"] = len(candidates.key)
-    answer["lead"] = lead(answer, f"the fastest of {len(candidates.key):,} layouts that fit")
+    answer["lead"] = _lead(answer, f"the fastest of {len(candidates.key):,} layouts that fit")
     answer["alternatives"] = [
-        candidate(shown_layouts.layout, steps, memory, row) for row in range(len(shown_layouts.key))
+        {
+            **_layout_row(fastest.layout.layout(row)),
+            "step_s": float(steps.total_s[row]),
+            "tokens_per_s_per_gpu": float(steps.tokens_per_s_per_gpu[row]),
+            "mfu_fraction": float(steps.mfu_fraction[row]),
+            "memory_gib": float(memory[row]) * GB / GIB,
+        }
+        for row in range(len(fastest.key))
     ]
     return answer
-
-
-def _no_layout(reason: int, layouts: Layouts, batch: int) -> str:
-    """Say why a search found nothing, and what to try."""
-    architecture, accelerator = layouts.architectures[0], layouts.keys[0].accelerator
-    gpus, precision = int(layouts.layout.gpus[0]), PRECISIONS[int(layouts.layout.precision[0])]
-    if reason == search.NO_TRAINING:
-        return f"{accelerator.id} {grid.FOR_INFERENCE}"
-    if reason == search.NO_PRECISION:
-        return f"{accelerator.id} has no known {precision} peak. Try --precision bf16 or fp16."
-    if reason == search.NO_BATCH:
-        return f"{gpus} GPUs are more than a batch of {batch} sequences can use. Raise --global-batch."
-    return (
-        f"no layout of {architecture.name} fits the memory of {gpus} × {accelerator.id}. "
-        f"Use more GPUs, or name a layout: `gpucost fit --model {architecture.name} --gpu {accelerator.id}` has both."
-    )
-
-
-def candidate(layout: LayoutColumns, step: Step, memory: Floats, row: int) -> shape.RankedLayout:
-    """Return one candidate as a flat row."""
-    return {
-        **_layout_row(layout.layout(row)),
-        "step_s": float(step.total_s[row]),
-        "tokens_per_s_per_gpu": float(step.tokens_per_s_per_gpu[row]),
-        "mfu_fraction": float(step.mfu_fraction[row]),
-        "memory_gib": float(memory[row]) * GB / GIB,
-    }
 
 
 def _layout_row(layout: Layout) -> LayoutRow:
@@ -569,33 +547,23 @@ def _layout_row(layout: Layout) -> LayoutRow:
     return cast(LayoutRow, asdict(layout))
 
 
-def _part_rows(case: TrainingCase, step: Step) -> list[shape.StepPart]:
-    """Return the parts of one step: seconds, share, and what bounds each."""
-    bounds = roofline.part_bounds(case, step)
-    total = float(step.total_s[0])
-    return [
+def _described(layouts: Layouts, case: TrainingCase, calibration: Calibration) -> shape.Timed:
+    """Describe one timed case: speed with its range, MFU and HFU, the parts of the step and their bounds."""
+    step = step_of(layouts, calibration, case)
+    low, high = _interval_of(layouts, calibration, case, step)
+    bounds, total_s = roofline.part_bounds(case, step), float(step.total_s[0])
+    parts: list[shape.StepPart] = [
         {
             "part": name.removesuffix("_s"),
             "time_s": float(getattr(step, name)[0]),
-            "share_fraction": float(getattr(step, name)[0]) / total,
+            "share_fraction": float(getattr(step, name)[0]) / total_s,
             "bound": roofline.BOUNDS[int(bounds[name][0])] if name in bounds else "schedule",
         }
         for name in PARTS
     ]
-
-
-def _memory_of(case: TrainingCase, software: str) -> shape.Memory:
-    """Return the peak memory of one case against what the accelerator can use."""
-    kept = from_training(case.recipe, software)
-    need = float(training_memory(case.shape, case.layout, kept).total_bytes[0])
-    usable = float(usable_bytes(case.hardware.memory_gib)[0])
-    return {"memory_gib": need / GIB, "usable_memory_gib": usable / GIB, "fits": need <= usable}
-
-
-def described(layouts: Layouts, case: TrainingCase, calibration: Calibration) -> shape.Timed:
-    """Describe one timed case: speed with its range, MFU and HFU, the parts of the step and their bounds."""
-    step = step_of(layouts, calibration, case)
-    low, high = _interval_of(layouts, calibration, case, step)
+    memory_recipe = from_training(case.recipe, class_of(layouts.question.software, calibration.stacks))
+    needed_gib = float(training_memory(case.shape, case.layout, memory_recipe).total_bytes[0]) / GIB
+    usable_gib = float(usable_bytes(case.hardware.memory_gib)[0]) / GIB
     architecture, key = layouts.architectures[0], layouts.keys[0]
     sequence, layout = case.recipe.sequence_tokens, case.layout
     hardware_flop = float(transformer.hardware_flop(case.shape, sequence, layout.recompute, layout.flash)[0])
@@ -607,12 +575,12 @@ def described(layouts: Layouts, case: TrainingCase, calibration: Calibration) ->
         "system": key.system.id,
         "layout": _layout_row(layout.layout(0)),
         "sequence_tokens": float(sequence[0]),
-        "software": layouts.wanted.software,
+        "software": layouts.question.software,
         "tokens_per_s_per_gpu": speed,
         "tokens_per_s_per_gpu_low": float(low[0]),
         "tokens_per_s_per_gpu_high": float(high[0]),
         "tokens_per_s": speed * float(layout.gpus[0]),
-        "step_s": float(step.total_s[0]),
+        "step_s": total_s,
         "mfu_fraction": float(step.mfu_fraction[0]),
         "hfu_fraction": hardware_flop * speed / TERA / peak,
         "model_tflops": float(step.model_tflops[0]),
@@ -621,14 +589,16 @@ def described(layouts: Layouts, case: TrainingCase, calibration: Calibration) ->
             transformer.model_flop(case.shape, sequence, frozen=case.recipe.method >= LORA)[0]
         ),
         "hardware_flop_per_token_flop": hardware_flop,
-        **_memory_of(case, class_of(layouts.wanted.software, calibration.stacks)),  # type: ignore[typeddict-item] # holds nothing more than its type says
-        "parts": _part_rows(case, step),
+        "memory_gib": needed_gib,
+        "usable_memory_gib": usable_gib,
+        "fits": needed_gib <= usable_gib,
+        "parts": parts,
     }
-    answer["lead"] = lead(answer, "the given layout")
+    answer["lead"] = _lead(answer, "the given layout")
     return answer
 
 
-def lead(answer: shape.Timed, how: str) -> str:
+def _lead(answer: shape.Timed, how: str) -> str:
     """Return the answer in one sentence."""
     return (
         f"{answer['tokens_per_s_per_gpu']:,.0f} tokens/s per GPU (80 % range "
