@@ -25,7 +25,7 @@ from gpucost.ownership.plan import special_value
 from gpucost.types import Offer
 from gpucost.units import DAYS_PER_MONTH, SECONDS_PER_HOUR, parse_fraction
 
-_TAKEN = ("own", "own_in_cash", "rent", "api")
+_RESERVED_NAMES = ("own", "own_in_cash", "rent", "api")
 
 
 class Leg(NamedTuple):
@@ -36,22 +36,35 @@ class Leg(NamedTuple):
 
 
 class Way(Struct, frozen=True):
-    """A way to rent the hours, and what is said of it; its price is that of the first leg, where it has one."""
+    """A way to rent the hours, and what an answer shows of it; its price is that of the first leg, if it has one."""
 
     name: str
     legs: tuple[Leg, ...]
-    said: dict[str, Any] = field(default_factory=dict)
+    shown: dict[str, Any] = field(default_factory=dict)
     offer: Offer | None = None  # of the catalog, that the first leg rents
 
 
 def ways(case: OwnershipCase) -> list[Way]:
     """Return every way to rent, as asked first."""
-    as_asked = Way("rent", (Leg(1.0, {}),), _base_terms(case), case.rent_offer)
-    read = [_planned(case, dict(entry)) for entry in case.rent_options]
-    named = {way.name for way in read}
-    listed = [choice for choice in case.choices if choice.name not in named]  # a plan's own goes before a list's
-    offered = [Way(choice.name, (Leg(1.0, choice.changes()),), _terms(choice), choice.offer) for choice in listed]
-    planned = [way for way in read if len(way.legs) == 1 or not case.bent]
+    entry = case.assumptions["rent_usd_per_gpu_hour"]
+    shown = {
+        "usd_per_gpu_hour": entry.value,
+        "source_id": entry.source_id,
+        "terms": _terms_text(case.values()),
+        "note": entry.note,
+    }
+    if case.rented is not None:
+        shown = {**_terms(case.rented), "terms": shown["terms"]}
+    as_asked = Way("rent", (Leg(1.0, {}),), shown, case.rent_offer)
+    of_plan = [_planned(case, dict(entry)) for entry in case.rent_options]
+    plan_names = {way.name for way in of_plan}  # a plan's own goes before a list's
+    offered = [
+        Way(choice.name, (Leg(1.0, choice.changes()),), _terms(choice), choice.offer)
+        for choice in case.choices
+        if choice.name not in plan_names
+    ]
+    # where losses are carried forward the tax of a blend is no sum of its parts' taxes
+    planned = [way for way in of_plan if len(way.legs) == 1 or not case.bent]
     rents = [as_asked, *offered, *planned]
     return [*rents, *(fallback for way in rents for fallback in _fallen_back(case, way))]
 
@@ -59,9 +72,14 @@ def ways(case: OwnershipCase) -> list[Way]:
 def options(case: OwnershipCase, base: Mapping[str, Any]) -> list[OwnershipOption]:
     """Return the options, cheapest present value first; spot last, since its capacity is not promised."""
     rows = [*_owned(case, base), *(_rented(case, way, base) for way in ways(case))]
-    hosted = _hosted(case, base)
-    if hosted:
-        rows.append(hosted)
+    # the same tokens at a hosted API, where both its price and the tokens per second are known
+    price, speed = case.assumptions["api_usd_per_mtok"].value, case.assumptions["tokens_per_s_per_gpu"].value
+    if price is not None and speed is not None:
+        mtok = scalar(base, "productive_gpu_hours_per_month") * float(speed) * SECONDS_PER_HOUR / 1e6
+        monthly_usd = mtok * float(price) * scalar(base, "after_tax_ratio")
+        hosted = {**base, "api_usd": (monthly_usd * monthly(base, "in_use"))[None, :]}
+        summary = _summary("api", hosted, "api_usd", 0.0, f"{price:g} USD per million tokens")
+        rows.append({**summary, "usd_per_mtok": float(price)})
     return sorted(rows, key=lambda row: (interruptible(row), row["npv_usd"], row["name"]))
 
 
@@ -69,6 +87,7 @@ def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
     """Let the last whole term of a commitment end within the comparison, and rent by use for the months after it."""
     values = {**case.values(), **way.legs[0].changes}
     term, months = int(values["rent_term_months"]), case.months
+    # Only one commitment without an end of its own, whose terms do not fill the comparison, has a last whole term.
     if (
         case.bent
         or len(way.legs) > 1
@@ -84,6 +103,7 @@ def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
         if case.fallback is None:
             return []
         by_use, price = case.fallback.changes(), f"on demand at ${case.fallback.usd_per_gpu_hour:.2f}"
+    # the commitment until then, rent by use over all months, less rent by use until then
     ended = float(months // term * term)
     legs = (
         Leg(1.0, {**way.legs[0].changes, "months": ended}),
@@ -91,7 +111,7 @@ def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
         Leg(-1.0, {**by_use, "months": ended}),
     )
     terms = f"{_terms_text(values)}, then {price} from month {ended + 1:.0f}"
-    return [Way(f"{way.name}_then_rent", legs, {**way.said, "terms": terms}, way.offer)]
+    return [Way(f"{way.name}_then_rent", legs, {**way.shown, "terms": terms}, way.offer)]
 
 
 def rented(case: OwnershipCase, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,18 +206,6 @@ def _owned(case: OwnershipCase, values: Mapping[str, Any]) -> list[OwnershipOpti
     ]
 
 
-def _base_terms(case: OwnershipCase) -> dict[str, Any]:
-    entry = case.assumptions["rent_usd_per_gpu_hour"]
-    if case.rented is not None:
-        return {**_terms(case.rented), "terms": _terms_text(case.values())}
-    return {
-        "usd_per_gpu_hour": entry.value,
-        "source_id": entry.source_id,
-        "terms": _terms_text(case.values()),
-        "note": entry.note,
-    }
-
-
 def _terms(choice: RentChoice) -> dict[str, Any]:
     return {
         "option": choice.option,
@@ -218,14 +226,18 @@ def _terms_text(values: Mapping[str, Any]) -> str:
     upfront = f", {values['rent_upfront_fraction']:.0%} upfront" if values["rent_upfront_fraction"] else ""
     text = f"{billing}, {f'{term:g}-month term' if term else 'no term'}{upfront}"
     price = values.get("rent_usd_per_gpu_hour")
-    bounds = [(word, values.get(f"rent_{name}_ratio")) for word, name in (("at least", "floor"), ("at most", "cap"))]
-    follows = [f"{word} ${ratio * price:.2f}" for word, ratio in bounds if ratio and price]
-    text += f", follows the market, {' and '.join(follows)}" if follows else ""
-    if not (until := values.get("rent_until_months")):
-        return text
-    after = values.get("rent_after_usd_per_gpu_hour")
-    then = "renewed" if values.get("rent_after_basis") == "renewed" else "by use"
-    return f"{text}, ends in month {until:.4g}, then {then}{f' at ${after:.2f}' if after else ' at the same price'}"
+    bounds = [
+        f"{label} ${values[name] * price:.2f}"
+        for label, name in (("at least", "rent_floor_ratio"), ("at most", "rent_cap_ratio"))
+        if values.get(name) and price
+    ]
+    text += f", follows the market, {' and '.join(bounds)}" if bounds else ""
+    until, after = values.get("rent_until_months"), values.get("rent_after_usd_per_gpu_hour")
+    if until:
+        then = "renewed" if values.get("rent_after_basis") == "renewed" else "by use"
+        then_price = f"at ${after:.2f}" if after else "at the same price"
+        text += f", ends in month {until:.4g}, then {then} {then_price}"
+    return text
 
 
 def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> OwnershipOption:
@@ -234,11 +246,15 @@ def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> Ownership
     flows = sum(
         leg.weight * monthly(values, "rent_total_usd") for leg, values in zip(way.legs, legs_values, strict=True)
     )
-    first = legs_values if way.said.get("usd_per_gpu_hour") is None else legs_values[:1]
-    exposure = sum(leg.weight * _exposure(values) for leg, values in zip(way.legs, first, strict=False))
+    first = legs_values if way.shown.get("usd_per_gpu_hour") is None else legs_values[:1]
+    exposure = 0.0
+    for leg, values in zip(way.legs, first, strict=False):
+        if values["rent_billing"] == "take_or_pay":
+            hourly = scalar(values, "rent_gpu_hours") * scalar(values, "rent_usd_per_gpu_hour")
+            exposure += leg.weight * (hourly * (scalar(values, "rent_term_months") or 1.0))
     row = _summary(way.name, {**base, "way_usd": np.asarray(flows)[None, :]}, "way_usd", exposure, "")
     legs = [leg._asdict() for leg in way.legs]
-    row = cast(OwnershipOption, {**row, **way.said, **_layers(case, way, legs_values), "legs": legs})
+    row = cast(OwnershipOption, {**row, **way.shown, **_layers(case, way, legs_values), "legs": legs})
     unused = scalar(legs_values[0], "unexpired_months") if legs_values[0]["rent_billing"] == "take_or_pay" else 0.0
     if unused and len(legs_values) == 1:
         row["terms"] += f"; the last term runs {unused:g} months beyond the comparison, paid for"
@@ -252,33 +268,24 @@ def _layers(case: OwnershipCase, way: Way, legs_values: Sequence[Mapping[str, An
     """
     if way.offer is None:
         return {}
-    bills = [leg.weight * _bill(values) for leg, values in zip(way.legs, legs_values, strict=True)]
+    bills = []  # what is paid for rented GPU-hours by month
+    for leg, values in zip(way.legs, legs_values, strict=True):
+        at_end = np.sum([monthly(values, f"rent_{name}_usd") for name in ("compute", "after", "cancellation")], axis=0)
+        bill = at_end[1:] + monthly(values, "rent_upfront_usd")[:-1]  # upfront is paid at a month's start
+        bills.append(leg.weight * bill)
     offers, owed = [way.offer], bills[:1]
     bound = case.assumptions["rent_billing"].value == "take_or_pay"
     after = (case.fallback.offer if case.fallback else None) if bound else case.rent_offer
     if len(bills) > 1 and after is not None:
         offers, owed = [way.offer, after], [bills[0], np.sum(bills[1:], axis=0)]
     paid = sum(credited_by_month(case.credits, offers, np.array(owed), case.as_of)) if case.credits else 0.0
-    return layered(way.offer, float(np.sum(owed)), paid, way.said.get("usd_per_gpu_hour"))
-
-
-def _bill(values: Mapping[str, Any]) -> np.ndarray:
-    """Return what is paid for rented GPU-hours by month."""
-    at_end = np.sum([monthly(values, f"rent_{name}_usd") for name in ("compute", "after", "cancellation")], axis=0)
-    return np.asarray(at_end[1:] + monthly(values, "rent_upfront_usd")[:-1])  # upfront is paid at a month's start
-
-
-def _exposure(values: Mapping[str, Any]) -> float:
-    if values["rent_billing"] != "take_or_pay":
-        return 0.0
-    term = scalar(values, "rent_term_months") or 1.0
-    return scalar(values, "rent_gpu_hours") * scalar(values, "rent_usd_per_gpu_hour") * term
+    return layered(way.offer, float(np.sum(owed)), paid, way.shown.get("usd_per_gpu_hour"))
 
 
 def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
     """Read a rent option of the plan: inputs of its own, or parts with shares that make up a blend."""
     name = str(entry.pop("name", "rent option"))
-    if name in _TAKEN:
+    if name in _RESERVED_NAMES:
         raise UsageError(f"a rent option cannot be called {name!r}: an option of every comparison is. Choose another.")
     parts = special_value("parts", entry.pop("parts", None) or [{"share": 1.0}], f"rent option {name!r}")
     entry |= _ending(case, entry, f"rent option {name!r}")
@@ -295,43 +302,41 @@ def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
         check_upfront({**case.values(), **read}, f"rent option {name!r}")
         legs.append(Leg(share, read))
     if len(legs) > 1:
-        return Way(name, tuple(legs), {"terms": " + ".join(_share_text(case, leg) for leg in legs)})
+        texts = []
+        for leg in legs:
+            price = leg.changes.get("rent_usd_per_gpu_hour")
+            fixed = leg.changes.get("rent_path_basis") == "flat" and not case.rent_path_is_flat
+            text = "as asked" if price is None else f"at ${price:.2f}{', fixed' if fixed else ''}"
+            texts.append(f"{leg.weight:.0%} {text}")
+        return Way(name, tuple(legs), {"terms": " + ".join(texts)})
     changes = legs[0].changes
     price = changes.get("rent_usd_per_gpu_hour", case.number("rent_usd_per_gpu_hour"))
     return Way(name, tuple(legs), {"usd_per_gpu_hour": price, "terms": _terms_text({**case.values(), **changes})})
 
 
-def _share_text(case: OwnershipCase, leg: Leg) -> str:
-    """Say the share of a part of a blend and its price."""
-    price = leg.changes.get("rent_usd_per_gpu_hour")
-    if price is None:
-        return f"{leg.weight:.0%} as asked"
-    fixed = ", fixed" if leg.changes.get("rent_path_basis") == "flat" and not case.rent_path_is_flat else ""
-    return f"{leg.weight:.0%} at ${price:.2f}{fixed}"
-
-
-def _ending(case: OwnershipCase, entry: dict[str, Any], where: str) -> dict[str, Any]:
+def _ending(case: OwnershipCase, entry: dict[str, Any], origin: str) -> dict[str, Any]:
     """Take the last day and the renewal out of a rent option, and return the inputs that they are.
 
-    What is not said to be renewed is followed by rent by use: as asked for, else at the price by use of the market.
+    What is not stated to be renewed is followed by rent by use: as asked for, else at the price by use of the market.
     """
     until, renewal = entry.pop("valid_until", None), entry.pop("renewal_usd_per_gpu_hour", None)
+    # an end without a day is that of the first term
     term = float(entry.get("rent_term_months") or 0)
     if until is None and (renewal is None or not term):
         if renewal is not None:
-            raise UsageError(f"{where}: a price is stated for later, and neither an end nor a term. Give one.")
+            raise UsageError(f"{origin}: a price is stated for later, and neither an end nor a term. Give one.")
         return {}
     months = term
     if until is not None:
-        day = date.fromisoformat(str(DATE.read(until, f"{where}: valid_until")))
+        day = date.fromisoformat(str(DATE.read(until, f"{origin}: valid_until")))
         if day < case.start:
-            raise UsageError(f"{where}: it ends on {day}, before the comparison begins on {case.start}. Leave it out.")
+            raise UsageError(f"{origin}: it ends on {day}, before the comparison begins on {case.start}. Leave it out.")
         months = months_until(day, case.start)
     if renewal is not None:
         return {
             "rent_until_months": months,
             "rent_after_basis": "renewed",
-            "rent_after_usd_per_gpu_hour": USD.read(renewal, f"{where}: renewal"),
+            "rent_after_usd_per_gpu_hour": USD.read(renewal, f"{origin}: renewal"),
         }
     by_use = price_by_use(case)
     return {"rent_until_months": months, "rent_after_basis": "per_use", "rent_after_usd_per_gpu_hour": by_use}
@@ -358,41 +363,39 @@ def contract_ends(case: OwnershipCase, rows: Sequence[OwnershipOption]) -> list[
         if not legs or len(legs) > 1:
             continue
         values = {**case.values(), **legs[0]["changes"]}
-        until, term = float(values["rent_until_months"] or 0), float(values["rent_term_months"] or 0)
-        month = until or term
-        if not month or month >= case.months:
-            continue
-        after = values["rent_after_usd_per_gpu_hour"] if until else None
-        then_usd: float | None = float(after) if after else float(values["rent_usd_per_gpu_hour"])
-        if not until:
-            then = "renewed at its price, on the path of the rental price"
-        elif values["rent_after_basis"] == "none":
-            then, then_usd = "nothing", None
-        else:
+        until = float(values["rent_until_months"] or 0)
+        price, after = float(values["rent_usd_per_gpu_hour"]), values["rent_after_usd_per_gpu_hour"]
+        then, then_usd = "renewed at its price, on the path of the rental price", price
+        if until:
             then = "renewed" if values["rent_after_basis"] == "renewed" else "rent by use"
-        day = case.start + timedelta(days=round(month * DAYS_PER_MONTH) - 1)
-        ends.append(
-            {
-                "option": row["name"],
-                "ends_on": str(day),
-                "month": month,
-                "usd_per_gpu_hour": float(values["rent_usd_per_gpu_hour"]),
-                "then": then,
-                "then_usd_per_gpu_hour": then_usd,
-            }
+            then_usd = float(after) if after else price
+        nothing_after = until and values["rent_after_basis"] == "none"
+        month = until or float(values["rent_term_months"] or 0)
+        end = contract_end(
+            case,
+            row["name"],
+            month,
+            price,
+            "nothing" if nothing_after else then,
+            None if nothing_after else then_usd,
         )
+        if end is not None:
+            ends.append(end)
     return ends
 
 
-def _hosted(case: OwnershipCase, values: Mapping[str, Any]) -> OwnershipOption | None:
-    """Price the same tokens at a hosted API, where both the price and the tokens per second are known."""
-    price, speed = case.assumptions["api_usd_per_mtok"].value, case.assumptions["tokens_per_s_per_gpu"].value
-    if price is None or speed is None:
+def contract_end(
+    case: OwnershipCase, name: str, month: float | None, price: float, then: str, then_usd: float | None
+) -> ContractEnd | None:
+    """Return the end of a price at a month of the comparison, and what follows; None where it ends later, or never."""
+    if not month or month >= case.months:
         return None
-    mtok = scalar(values, "productive_gpu_hours_per_month") * float(speed) * SECONDS_PER_HOUR / 1e6
-    active = monthly(values, "in_use")
-    done = {**values, "api_usd": (mtok * float(price) * scalar(values, "after_tax_ratio") * active)[None, :]}
+    last_day = case.start + timedelta(days=round(month * DAYS_PER_MONTH) - 1)
     return {
-        **_summary("api", done, "api_usd", 0.0, f"{price:g} USD per million tokens"),
-        "usd_per_mtok": float(price),
+        "option": name,
+        "ends_on": str(last_day),
+        "month": month,
+        "usd_per_gpu_hour": price,
+        "then": then,
+        "then_usd_per_gpu_hour": then_usd,
     }

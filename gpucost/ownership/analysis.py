@@ -20,7 +20,7 @@ from gpucost.money.comparison import (
     rent_worth,
 )
 from gpucost.money.price_paths import value_at
-from gpucost.ownership.alternatives import Leg, discounted_hours, monthly, own_worth, present, rented, scalar
+from gpucost.ownership.alternatives import discounted_hours, monthly, own_worth, present, rented, scalar
 from gpucost.ownership.assemble import FELL, OwnershipCase, past_fall
 from gpucost.ownership.figures import RENT_SEARCH_USD
 from gpucost.ownership.offers import check_upfront
@@ -72,6 +72,7 @@ def tornado(case: OwnershipCase) -> list[shape.Sensitivity]:
     result = _one_at_a_time(case, [*names, *names], np.concatenate((lows, highs)))
     at_low, at_high = np.split(result.saving_usd, 2)
     own_low, own_high = np.split(result.own_usd_per_gpu_hour, 2)
+    # Where an end turns the decision, the value at which it turns lies between it and the usual one.
     flips = (np.sign(at_low) != np.sign(base)) | (np.sign(at_high) != np.sign(base))
     flipping = [i for i in range(len(names)) if flips[i]]
     start = [ranges[names[i]][1] for i in flipping]
@@ -90,16 +91,12 @@ def tornado(case: OwnershipCase) -> list[shape.Sensitivity]:
             "own_at_low_usd_per_gpu_hour": float(own_low[i]),
             "own_at_high_usd_per_gpu_hour": float(own_high[i]),
             "flips": bool(flips[i]),
-            "flip_value": _number(points.get(i)),
+            "flip_value": float(points[i]) if i in points and np.isfinite(points[i]) else None,
         }
         for i, name in enumerate(names)
     ]
-    moving = [(float(abs(at_high[i] - at_low[i])), row) for i, row in enumerate(rows)]
-    return [row for swing, row in sorted(moving, key=lambda pair: (-pair[0], str(pair[1]["name"]))) if swing > 1e-6]
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None or not np.isfinite(value) else float(value)
+    rows.sort(key=lambda row: (-row["swing_usd"], row["name"]))
+    return [row for row in rows if row["swing_usd"] > 1e-6]
 
 
 def break_even(case: OwnershipCase, compared: Mapping[str, float | None]) -> shape.BreakEven:
@@ -126,9 +123,13 @@ def break_even(case: OwnershipCase, compared: Mapping[str, float | None]) -> sha
             if arrives
             else "the cluster does not arrive within the comparison"
         )
-    gpus = _break_even_gpus(case)
+    # The smallest number of whole servers at which owning costs no more: every one up to 128, then in steps of 6 %.
+    node = case.number("gpus_per_node")
+    counts = np.unique(np.concatenate((np.arange(1, 129), np.geomspace(128, MOST_NODES, 64).round())))
+    wins = np.nonzero(outcomes(case, {"gpus": counts * node}).saving_usd >= 0)[0]
+    gpus = int(counts[wins[0]] * node) if wins.size else None
     if gpus is None:
-        most = int(MOST_NODES * case.number("gpus_per_node"))
+        most = int(MOST_NODES * node)
         why["gpus_reason"] = f"owning does not win at any size up to {most:,} GPUs"
     points: shape.BreakEven = {
         "utilisation_fraction": utilisation,
@@ -145,19 +146,12 @@ def _always(case: OwnershipCase, name: str, ends: tuple[float, float]) -> str:
     return "owning wins at every value" if float(saving.min()) > 0 else "renting wins at every value"
 
 
-def _break_even_gpus(case: OwnershipCase) -> int | None:
-    """Return the smallest number of whole servers, in GPUs, at which owning costs no more than renting."""
-    node = case.number("gpus_per_node")
-    counts = np.unique(np.concatenate((np.arange(1, 129), np.geomspace(128, MOST_NODES, 64).round())))
-    wins = np.nonzero(outcomes(case, {"gpus": counts * node}).saving_usd >= 0)[0]
-    return int(counts[wins[0]] * node) if wins.size else None
-
-
 def by_utilisation(case: OwnershipCase, crossing: float | None, steps: int = 20) -> list[shape.UtilisationPoint]:
     """Return what an owned GPU-month costs on either side over the utilisation, by the formulas of the comparison."""
     used = case.number("utilisation_fraction")
     shares = np.unique([*np.arange(steps + 1) / steps, used, *([] if crossing is None else [crossing])])
     price = case.number("rent_usd_per_gpu_hour")
+    # A dollar more of rent shows how either side moves with it: a reader may draw the lines at another price.
     now, dearer = (
         outcomes(case, {"utilisation_fraction": shares, "rent_usd_per_gpu_hour": price + more}) for more in (0.0, 1.0)
     )
@@ -180,7 +174,15 @@ def two_way(
     case: OwnershipCase, names: tuple[str, str] = ("utilisation_fraction", "rent_usd_per_gpu_hour"), steps: int = 9
 ) -> shape.TwoWay:
     """Return what owning saves over a grid of two inputs."""
-    axes = [np.array(_axis(case, name, steps)) for name in names]
+    ranges, axes = case.ranges(), []
+    for name in names:
+        if name == "utilisation_fraction":
+            low, high = 0.2, 1.0
+        elif name in ranges:
+            low, _, high = ranges[name]
+        else:  # a certain input: from half to twice its value
+            low, high = 0.5 * case.number(name), 2.0 * case.number(name)
+        axes.append(np.linspace(low, high, steps))
     grid = np.meshgrid(*axes, indexing="ij")
     saving = outcomes(case, {name: values.ravel() for name, values in zip(names, grid, strict=True)}).saving_usd
     return {
@@ -190,15 +192,6 @@ def two_way(
         "y_values": axes[1].tolist(),
         "saving_usd": saving.reshape(grid[0].shape).tolist(),
     }
-
-
-def _axis(case: OwnershipCase, name: str, steps: int) -> list[float]:
-    if name == "utilisation_fraction":
-        return [float(value) for value in np.linspace(0.2, 1.0, steps)]
-    ranges = case.ranges()
-    value = case.number(name)
-    low, high = (ranges[name][0], ranges[name][2]) if name in ranges else (0.5 * value, 2.0 * value)
-    return [float(entry) for entry in np.linspace(low, high, steps)]
 
 
 def scenarios(case: OwnershipCase, sensitivity: Sequence[shape.Sensitivity]) -> list[shape.ScenarioRow]:
@@ -214,9 +207,9 @@ def scenarios(case: OwnershipCase, sensitivity: Sequence[shape.Sensitivity]) -> 
         ("adverse", "every uncertain input at the end that favours renting", worst),
     ]
     for name, entries in case.scenarios.items():
-        where = f"scenario {name}"
-        changes = {key: case.registry.number(key, value, where) for key, value in changes_of(entries, where).items()}
-        check_upfront({**case.values(), **changes}, where)
+        origin = f"scenario {name}"
+        changes = {key: case.registry.number(key, value, origin) for key, value in changes_of(entries, origin).items()}
+        check_upfront({**case.values(), **changes}, origin)
         sets.append(
             (name, "from the plan: " + ", ".join(f"{key} = {value}" for key, value in entries.items()), changes)
         )
@@ -251,6 +244,7 @@ def _draw_inputs(case: OwnershipCase, draws: int, seed: int) -> dict[str, Array]
         ("rent_outlook_ratio", "residual_scale_ratio"): -correlation,
     }
     ranges = {name: ends for name, ends in case.ranges().items() if name not in _CHOSEN}
+    # A draw's ends are its extremes: a range from the 10th to the 90th percentile is widened to those.
     for name in _OF_TENTHS & ranges.keys():
         low, typical, high = ranges[name]
         least, most = (typical + (end - typical) * montecarlo.BEYOND_TENTHS for end in (low, high))
@@ -287,40 +281,50 @@ def monte_carlo(case: OwnershipCase, draws: int, seed: int) -> shape.MonteCarlo:
 _OWNING = ("own", "own_in_cash")  # one purchase, however it is paid
 
 
-def judged(
+def with_rivals(
     case: OwnershipCase, base: Mapping[str, Any], rows: Sequence[shape.OwnershipOption], draws: int, seed: int
 ) -> list[shape.OwnershipOption]:
     """Return the options, each with its closest rival: saving, break-even and how often it wins."""
     moving = dict(base)
     evaluate_all(MOVING, moving)
-    drawn = _drawn(case, rows, draws, seed)
-    return [_against(case, row, rows, moving, drawn) for row in rows]
 
+    # The present value of every option under the same draws; legs that options share are evaluated once.
+    drawn: dict[str, Array] = {}
+    if draws:
+        sample = _draw_inputs(case, draws, seed)
+        drawn["own"] = np.broadcast_to(outcomes(case, sample).own_usd, (draws,))
+        worth_of_leg: dict[str, Array] = {}
+        for row in rows:
+            if "legs" not in row:
+                continue
+            parts = []
+            for leg in row["legs"]:
+                key = repr(leg["changes"])
+                if key not in worth_of_leg:
+                    changed = {**case.columns(), **sample, **leg["changes"]}
+                    worth_of_leg[key] = rent_worth(changed, case.tables)
+                parts.append(leg["weight"] * worth_of_leg[key])
+            drawn[row["name"]] = np.broadcast_to(np.sum(np.broadcast_arrays(*parts), axis=0), (draws,))
 
-def _against(
-    case: OwnershipCase,
-    row: shape.OwnershipOption,
-    rows: Sequence[shape.OwnershipOption],
-    moving: Mapping[str, Any],
-    drawn: Mapping[str, Array],
-) -> shape.OwnershipOption:
-    rival = closest(row, rows)
-    if rival is None:
-        return row
-    saving = rival["npv_usd"] - row["npv_usd"]
-    names = (row["name"], rival["name"])
-    rivalry: shape.Rival = {
-        "name": rival["name"],
-        "saving_usd": saving,
-        "breakeven_usd_per_gpu_hour": None if case.bent else _price(case, row, rival, moving),
-        "breakeven_utilisation_fraction": None if case.bent else _share(case, row, rival, moving),
-    }
-    if names[0] in drawn and names[1] in drawn:
-        won = drawn[names[1]] - drawn[names[0]]
-        spread = montecarlo.percentiles(won)
-        rivalry["saving_p10_usd"], rivalry["saving_p50_usd"], rivalry["saving_p90_usd"] = spread.values()
-        rivalry["probability_wins_fraction"] = float(np.mean(won > 0))
-    return {**row, "rival": rivalry}
+    rivalled: list[shape.OwnershipOption] = []
+    for row in rows:
+        rival = closest(row, rows)
+        if rival is None:
+            rivalled.append(row)
+            continue
+        rivalry: shape.Rival = {
+            "name": rival["name"],
+            "saving_usd": rival["npv_usd"] - row["npv_usd"],
+            "breakeven_usd_per_gpu_hour": None if case.bent else _even_price(case, row, rival, moving),
+            "breakeven_utilisation_fraction": None if case.bent else _even_utilisation(case, row, rival, moving),
+        }
+        if row["name"] in drawn and rival["name"] in drawn:
+            saved = drawn[rival["name"]] - drawn[row["name"]]
+            spread = montecarlo.percentiles(saved)
+            rivalry["saving_p10_usd"], rivalry["saving_p50_usd"], rivalry["saving_p90_usd"] = spread.values()
+            rivalry["probability_wins_fraction"] = float(np.mean(saved > 0))
+        rivalled.append({**row, "rival": rivalry})
+    return rivalled
 
 
 def closest(row: shape.OwnershipOption, rows: Sequence[shape.OwnershipOption]) -> shape.OwnershipOption | None:
@@ -330,10 +334,11 @@ def closest(row: shape.OwnershipOption, rows: Sequence[shape.OwnershipOption]) -
         for candidate in rows
         if candidate["name"] != row["name"] and not (candidate["name"] in _OWNING and row["name"] in _OWNING)
     ]
-    return next(iter(shape.promised(rivals)), None)
+    promised = list(shape.promised(rivals))
+    return promised[0] if promised else None
 
 
-def _price(
+def _even_price(
     case: OwnershipCase, row: shape.OwnershipOption, rival: shape.OwnershipOption, moving: Mapping[str, Any]
 ) -> float | None:
     """Return the price of the option, or of its rival where it has none, at which the two cost the same."""
@@ -341,6 +346,7 @@ def _price(
     price, legs = priced.get("usd_per_gpu_hour"), priced.get("legs")
     if price is None or not legs:
         return None
+    # The price is that of the first leg; a purchase whose wait is bridged by rent moves with the price as asked, too.
     slope = legs[0]["weight"] * present(rented(case, legs[0]["changes"]), "rent_moves_usd")
     if priced["name"] == "rent" and against["name"] in _OWNING:
         slope -= present(moving, "own_moves_with_price_usd")
@@ -348,51 +354,27 @@ def _price(
     return even_usd if even_usd > 0 else None
 
 
-def _share(
+def _even_utilisation(
     case: OwnershipCase, row: shape.OwnershipOption, rival: shape.OwnershipOption, moving: Mapping[str, Any]
 ) -> float | None:
     """Return the utilisation at which the two cost the same; None where one of them wins at any."""
-    slopes = [_moves_with_use(case, option, moving) for option in (row, rival)]
+    slopes = []  # the part of each present value that is proportional to the utilisation
+    for option in (row, rival):
+        slope = option["npv_usd"]  # of a hosted API, which is paid by the token, all of it
+        if option["name"] in _OWNING:
+            slope = present(moving, "own_moves_with_use_usd")
+        elif "legs" in option:
+            slope = 0.0
+            for leg in option["legs"]:
+                values = rented(case, leg["changes"])
+                slope += leg["weight"] * present(values, "rent_moves_with_use_usd")
+        slopes.append(slope)
     owned = any(option["name"] in _OWNING for option in (row, rival))
     if slopes[0] == slopes[1] or (owned and 0.0 in slopes):  # against take-or-pay only the energy of owning moves
         return None
     used = case.number("utilisation_fraction")
     even_fraction = used * (1 - (row["npv_usd"] - rival["npv_usd"]) / (slopes[0] - slopes[1]))
     return even_fraction if 0 < even_fraction <= 1 else None
-
-
-def _moves_with_use(case: OwnershipCase, row: shape.OwnershipOption, moving: Mapping[str, Any]) -> float:
-    """Return the part of an option's present value that is proportional to the utilisation."""
-    if row["name"] in _OWNING:
-        return present(moving, "own_moves_with_use_usd")
-    if "legs" not in row:
-        return row["npv_usd"]  # a hosted API is paid by the token
-    moving_usd = 0.0
-    for leg in row["legs"]:
-        values = rented(case, leg["changes"])
-        moving_usd += leg["weight"] * present(values, "rent_moves_with_use_usd")
-    return moving_usd
-
-
-def _drawn(case: OwnershipCase, rows: Sequence[shape.OwnershipOption], draws: int, seed: int) -> dict[str, Array]:
-    """Return the present value of every option under the same draws."""
-    if not draws:
-        return {}
-    sample = _draw_inputs(case, draws, seed)
-    present_values = {"own": np.broadcast_to(outcomes(case, sample).own_usd, (draws,))}
-    done: dict[str, Array] = {}
-    for row in rows:
-        if "legs" in row:
-            parts = [_leg(case, Leg(**leg), sample, done) for leg in row["legs"]]
-            present_values[row["name"]] = np.broadcast_to(np.sum(np.broadcast_arrays(*parts), axis=0), (draws,))
-    return present_values
-
-
-def _leg(case: OwnershipCase, leg: Leg, sample: Mapping[str, Any], done: dict[str, Array]) -> Array:
-    key = repr(leg.changes)
-    if key not in done:
-        done[key] = rent_worth({**case.columns(), **sample, **leg.changes}, case.tables)
-    return leg.weight * done[key]
 
 
 # --- Other views of a comparison: scope, financing, tax, sunk capacity, other price paths, carbon.
@@ -459,6 +441,7 @@ def _sunk_views(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Sunk:
     ]
     last = monthly(values, "discount_ratio")[case.months]
     keep = present(values, "own_running_usd") + worth[0] - worth[1] * last
+    # one more hour in use draws what a busy GPU draws above an idle one
     draw = min(number("power_fraction_active"), number("power_cap_fraction")) - number("power_fraction_idle")
     rated_kw, metered = scalar(values, "rated_kw"), scalar(values, "metered_ratio")
     power = rated_kw / number("gpus") * draw * number("pue_ratio") * metered
@@ -541,37 +524,39 @@ def lives(case: OwnershipCase) -> list[shape.LifeCase]:
     """
     scale = case.assumptions["residual_scale_ratio"]
     low = scale.low if scale.counts and scale.low is not None else None
-    return [_life(case, years, low) for years in _LIVES_YEARS]
-
-
-def _life(case: OwnershipCase, years: int, low: float | None) -> shape.LifeCase:
-    changes: dict[str, Any] = {"months": 12.0 * years, "book_life_years": float(years)}
-    values = evaluate_months({**case.columns(), **changes}, case.tables, 12 * years)
-    evaluate_all((*books.MONTHLY, *lender.MONTHLY), values)
-    owned = scalar(values, "owned_gpu_hours_per_month") * present(values, "in_horizon")
-    book, resale = monthly(values, "book_hardware_usd"), monthly(values, "pledged_value_usd")
-    ends = [month for month in range(12, 12 * years, 12) if book[month] > 0]
-    gaps = [book[month] - resale[month] for month in ends]
-    low_gaps = gaps
-    if low is not None:
-        strained = evaluate_months({**case.columns(), **changes, "residual_scale_ratio": low}, case.tables, 12 * years)
-        evaluate_all((*books.MONTHLY, *lender.MONTHLY), strained)
-        low_gaps = [book[month] - monthly(strained, "pledged_value_usd")[month] for month in ends]
-    worst = int(np.argmax(gaps)) if gaps else None
-    saving = present(values, "rent_total_usd") - own_worth(values)
-    hours = discounted_hours(values)
-    return {
-        "life_years": years,
-        "npv_own_usd": own_worth(values),
-        "npv_rent_usd": present(values, "rent_total_usd"),
-        "saving_usd": saving,
-        "levelised_usd_per_gpu_hour": own_worth(values) / hours if hours else None,
-        "own_usd_per_owned_gpu_hour": own_worth(values) / owned if owned else None,
-        "book_depreciation_usd_per_year": float(monthly(values, "book_depreciation_usd").sum()) / years,
-        "impairment_usd": max(0.0, float(gaps[worst])) if worst is not None else 0.0,
-        "impairment_year": None if worst is None or gaps[worst] <= 0 else ends[worst] // 12,
-        "impairment_at_low_resale_usd": max([0.0, *map(float, low_gaps)]),
-    }
+    rows: list[shape.LifeCase] = []
+    for years in _LIVES_YEARS:
+        changes: dict[str, Any] = {"months": 12.0 * years, "book_life_years": float(years)}
+        values = evaluate_months({**case.columns(), **changes}, case.tables, 12 * years)
+        evaluate_all((*books.MONTHLY, *lender.MONTHLY), values)
+        owned = scalar(values, "owned_gpu_hours_per_month") * present(values, "in_horizon")
+        book, resale = monthly(values, "book_hardware_usd"), monthly(values, "pledged_value_usd")
+        ends = [month for month in range(12, 12 * years, 12) if book[month] > 0]
+        gaps = [book[month] - resale[month] for month in ends]
+        low_gaps = gaps
+        if low is not None:
+            strained = evaluate_months(
+                {**case.columns(), **changes, "residual_scale_ratio": low}, case.tables, 12 * years
+            )
+            evaluate_all((*books.MONTHLY, *lender.MONTHLY), strained)
+            low_gaps = [book[month] - monthly(strained, "pledged_value_usd")[month] for month in ends]
+        worst = int(np.argmax(gaps)) if gaps else None
+        own_usd, rent_usd, hours = own_worth(values), present(values, "rent_total_usd"), discounted_hours(values)
+        rows.append(
+            {
+                "life_years": years,
+                "npv_own_usd": own_usd,
+                "npv_rent_usd": rent_usd,
+                "saving_usd": rent_usd - own_usd,
+                "levelised_usd_per_gpu_hour": own_usd / hours if hours else None,
+                "own_usd_per_owned_gpu_hour": own_usd / owned if owned else None,
+                "book_depreciation_usd_per_year": float(monthly(values, "book_depreciation_usd").sum()) / years,
+                "impairment_usd": max(0.0, float(gaps[worst])) if worst is not None else 0.0,
+                "impairment_year": None if worst is None or gaps[worst] <= 0 else ends[worst] // 12,
+                "impairment_at_low_resale_usd": max([0.0, *map(float, low_gaps)]),
+            }
+        )
+    return rows
 
 
 def emissions(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Carbon:
@@ -583,6 +568,7 @@ def emissions(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Carbon:
     nodes = np.array(case.number("gpus") / case.number("gpus_per_node"))
     years, life = np.array(scalar(values, "service_years")), np.array(case.number("embodied_life_years"))
     embodied = carbon.embodied_kgco2e(nodes, np.array(case.number("embodied_kgco2e_per_node")), years, life)
+    # Who rents does not pay for the energy of hours that are not used: the idle draw of owned hours goes off.
     idle = (1 - case.number("utilisation_fraction") * monthly(values, "use_ratio")) * case.number("power_fraction_idle")
     return {
         "energy_kwh": energy,
@@ -597,33 +583,25 @@ def emissions(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Carbon:
 def _other_tax_view(case: OwnershipCase) -> shape.TaxView:
     """Return the comparison on the other side of income tax."""
     after = case.assumptions["tax_basis"].value == "after"
+    schedule = case.assumptions["depreciation_method"]
+    # tax (negative: saved) and depreciation by year, whichever view the headline takes
+    values = evaluate_months({**case.columns(), "tax_basis": "after"}, case.tables, case.months, _TAX_LINES)
+    year = np.ceil(values["m"][0] / 12).astype(int)
+    sums = {name: np.bincount(year, weights=monthly(values, name)).tolist() for name in _TAX_LINES}
+    by_year = [
+        cast(shape.TaxYear, {"year": index, **{name: flows[index] for name, flows in sums.items()}})
+        for index in range(int(year.max()) + 1)
+    ]
     result = outcomes(case, {"tax_basis": "before" if after else "after"})
     return {
         "view": "before income tax" if after else "after income tax",
         "tax_rate_fraction": case.number("tax_rate_fraction"),
-        "depreciation": _depreciation(case),
+        "depreciation": schedule.note if schedule.value == "by_year" else str(schedule.value),
         "own_usd": float(result.own_usd[0]),
         "rent_usd": float(result.rent_usd[0]),
         "saving_usd": float(result.saving_usd[0]),
-        "by_year": _tax_by_year(case),
+        "by_year": by_year,
     }
-
-
-def _depreciation(case: OwnershipCase) -> str:
-    """Say the schedule that is applied; a list by year is its shares."""
-    entry = case.assumptions["depreciation_method"]
-    return entry.note if entry.value == "by_year" else str(entry.value)
-
-
-def _tax_by_year(case: OwnershipCase) -> list[shape.TaxYear]:
-    """Return income tax (negative: saved) and depreciation by year, whichever view the headline takes."""
-    values = evaluate_months({**case.columns(), "tax_basis": "after"}, case.tables, case.months, _TAX_LINES)
-    year = np.ceil(values["m"][0] / 12).astype(int)
-    sums = {name: np.bincount(year, weights=monthly(values, name)).tolist() for name in _TAX_LINES}
-    return [
-        cast(shape.TaxYear, {"year": index, **{name: flows[index] for name, flows in sums.items()}})
-        for index in range(int(year.max()) + 1)
-    ]
 
 
 def financed(case: OwnershipCase, values: Mapping[str, Any], saving_usd: float) -> shape.Financing | None:

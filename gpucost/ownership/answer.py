@@ -18,7 +18,7 @@ from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
 from gpucost.ownership import analysis, lender, statements
 from gpucost.ownership.alternatives import contract_ends, discounted_hours, monthly, options, present
 from gpucost.ownership.analysis import CONTRACT, scope
-from gpucost.ownership.assemble import OwnershipCase, assemble, bought_alone, start_of
+from gpucost.ownership.assemble import OwnershipCase, assemble, bought_alone
 from gpucost.ownership.figures import figures_of
 from gpucost.ownership.plan import WEEKS_PER_MONTH, PlanFile
 from gpucost.units import MONTHS_PER_YEAR, about, counted, months_after, percent, spanned, suffix_of
@@ -56,33 +56,68 @@ def stated(
 ) -> list[StatedFact]:
     """Say the decision: the cheapest option or a tie, how sure that is, what turns it, and where rent may go."""
     best, runner_up = shape.leading(options)
-    used, over = case.number("utilisation_fraction"), f" over {spanned(case.months)}" if sure["toss_up"] else ""
-    parts = (
-        ("Answer", _decision(case, best, runner_up, sure)),
-        ("Scope", f"Present value{over}, {counted(case.number('gpus'), 'GPU')}, {percent(used)} allocated."),
-        ("Check", _listed(best, runner_up)),
-        ("Sure", sure["sentence"].removesuffix(sure.get("delivery", "")).rstrip()),
-        ("Delivery", "" if _then(sure) else sure.get("delivery", "")),
-        ("Contracts", " ".join(_signed(row) for row in listed if row["name"].startswith(CONTRACT))),
-        ("Outlook", _outlook(case)),
-        ("Turns", _turns(point, best, runner_up)),
-        ("Spot", "" if shape.interruptible(best) else _spot(best, options)),
-    )
-    return [{"label": label, "text": text} for label, text in parts if text]
-
-
-def _decision(
-    case: OwnershipCase, best: shape.OwnershipOption, runner_up: shape.OwnershipOption, sure: shape.Confidence
-) -> str:
-    """Say which option costs least and by how much, or that two cost the same."""
     by, span = runner_up["npv_usd"] - best["npv_usd"], spanned(case.months)
-    named, other = _called(best), _called(runner_up)
+    facts: list[StatedFact] = []
+
+    def state(label: str, text: str) -> None:
+        if text:
+            facts.append({"label": label, "text": text})
+
+    # which option costs least and by how much, or that two cost the same
+    name, other = _called(best), _called(runner_up)
     fragile = " It is interruptible." if shape.interruptible(best) else ""
     if sure["toss_up"]:
         ahead = f"{about(by)} ({percent(by / max(abs(best['npv_usd']), 1e-9))}) ahead"
-        return f"{shape.TIE.format(named, other)}: {_way(best)} is {ahead}{_then(sure)}.{fragile}"
-    against = f"{about(by)} less over {span} than" if round(by) else f"as much over {span} as"
-    return f"{_first(named) if best['name'] in _SIDES else named} is cheapest: {against} {other}{_then(sure)}.{fragile}"
+        state("Answer", f"{shape.TIE.format(name, other)}: {_way(best)} is {ahead}{_then(sure)}.{fragile}")
+    else:
+        against = f"{about(by)} less over {span} than" if round(by) else f"as much over {span} as"
+        subject = _first(name) if best["name"] in _SIDES else name
+        state("Answer", f"{subject} is cheapest: {against} {other}{_then(sure)}.{fragile}")
+    over = f" over {span}" if sure["toss_up"] else ""
+    share = percent(case.number("utilisation_fraction"))
+    state("Scope", f"Present value{over}, {counted(case.number('gpus'), 'GPU')}, {share} allocated.")
+    rent = best if best.get("offer_id") else runner_up
+    state("Check", unlisted(rent.get("age_days"), rent.get("price_book", "")).strip())  # an offer not seen lately
+    state("Sure", sure["sentence"].removesuffix(sure.get("delivery", "")).rstrip())
+    state("Delivery", "" if _then(sure) else sure.get("delivery", ""))
+
+    # what contracts for the chip cost, and what owning saves against one
+    contracts = []
+    for row in listed:
+        if row["name"].startswith(CONTRACT):
+            saving, description = row["saving_usd"], row["description"]
+            contracts.append(
+                f"{_first(description)}, renting costs {about(row['npv_rent_usd'])}: buying"
+                f" {'saves' if saving >= 0 else 'costs'} {about(abs(saving))}{'' if saving >= 0 else ' more'}."
+            )
+    state("Contracts", " ".join(contracts))
+
+    # within what the rental price is let move, where its direction is open
+    low, high = (case.tables[f"rent_{end}_by_month"] for end in ("low", "high"))
+    entry = case.assumptions["rent_outlook_ratio"]
+    if entry.counts and entry.status == "derived" and case.months > MONTHS_PER_YEAR:
+        rise = case.registry.fact("rental_price_rise.year_to_2026_09")
+        state(
+            "Outlook",
+            f"Rent stays at today's price in the middle, and moves by {low[12] - 1:+.0%} to {high[12] - 1:+.0%} within"
+            f" a year in 8 of 10 futures: its direction is open. It rose by {rise['low']:.0%} to {rise['high']:.0%} in"
+            " the year to September 2026, after two years of falling.",
+        )
+
+    # from which use and price on buying wins
+    use, price, hours = point["utilisation_fraction"], point["usd_per_gpu_hour"], point["hours_per_gpu_month"]
+    above = [f"above {use:.0%} utilisation ({hours:,.0f} hours a month of each GPU)"] if use is not None else []
+    above += [f"above ${price:.2f} per rented GPU-hour"] if price else []
+    sides = {best["name"], runner_up["name"]} <= _SIDES.keys()
+    if above:
+        state("Turns", f"{'Buying wins' if sides else 'Against renting, buying wins'} {', or '.join(above)}.")
+
+    # what capacity that may be taken away would save
+    least = min(options, key=lambda row: row["npv_usd"])
+    less = best["npv_usd"] - least["npv_usd"]
+    if round(less) and shape.interruptible(least) and not shape.interruptible(best):
+        state("Spot", f"{_first(_called(least))} would cost {about(less)} less, but is interruptible.")
+    return facts
 
 
 def _then(sure: shape.Confidence) -> str:
@@ -91,55 +126,6 @@ def _then(sure: shape.Confidence) -> str:
     if later is None or weeks is None or sure.get("too_late"):
         return ""
     return f", {about(abs(later))} {'ahead' if later >= 0 else 'behind'} after the usual wait of {weeks:g} weeks"
-
-
-def _listed(best: shape.OwnershipOption, runner_up: shape.OwnershipOption) -> str:
-    """Say that the offer which is compared was not seen lately."""
-    rent = best if best.get("offer_id") else runner_up
-    return unlisted(rent.get("age_days"), rent.get("price_book", "")).strip()
-
-
-def _turns(point: shape.BreakEven, best: shape.OwnershipOption, runner_up: shape.OwnershipOption) -> str:
-    """Say from which use and price on buying wins."""
-    use, price = point["utilisation_fraction"], point["usd_per_gpu_hour"]
-    hours = point["hours_per_gpu_month"]
-    above = [f"above {use:.0%} utilisation ({hours:,.0f} hours a month of each GPU)"] if use is not None else []
-    above += [f"above ${price:.2f} per rented GPU-hour"] if price else []
-    sides = {best["name"], runner_up["name"]} <= _SIDES.keys()
-    wins = "Buying wins" if sides else "Against renting, buying wins"
-    return f"{wins} {', or '.join(above)}." if above else ""
-
-
-def _signed(row: shape.ScenarioRow) -> str:
-    """Say what contracts for the chip cost, and what owning saves against one."""
-    saving = row["saving_usd"]
-    return (
-        f"{row['description'][0].upper()}{row['description'][1:]}, renting costs {about(row['npv_rent_usd'])}: buying"
-        f" {'saves' if saving >= 0 else 'costs'} {about(abs(saving))}{'' if saving >= 0 else ' more'}."
-    )
-
-
-def _outlook(case: OwnershipCase) -> str:
-    """Say within what the rental price is let move, where its direction is open."""
-    low, high = (case.tables[f"rent_{end}_by_month"] for end in ("low", "high"))
-    entry = case.assumptions["rent_outlook_ratio"]
-    if not (entry.counts and entry.status == "derived" and case.months > MONTHS_PER_YEAR):
-        return ""
-    rise = case.registry.fact("rental_price_rise.year_to_2026_09")
-    return (
-        f"Rent stays at today's price in the middle, and moves by {low[12] - 1:+.0%} to {high[12] - 1:+.0%} within a"
-        f" year in 8 of 10 futures: its direction is open. It rose by {rise['low']:.0%} to {rise['high']:.0%} in"
-        " the year to September 2026, after two years of falling."
-    )
-
-
-def _spot(best: shape.OwnershipOption, options: Sequence[shape.OwnershipOption]) -> str:
-    """Say what capacity that may be taken away would save."""
-    least = min(options, key=lambda row: row["npv_usd"])
-    less = best["npv_usd"] - least["npv_usd"]
-    if not (round(less) and shape.interruptible(least)):
-        return ""
-    return f"{_first(_called(least))} would cost {about(less)} less, but is interruptible."
 
 
 def _way(row: shape.OwnershipOption) -> str:
@@ -175,17 +161,17 @@ def confidence(
     weeks = _usual_wait(case) if "own" in (best["name"], runner_up["name"]) else None
     too_late = weeks is not None and weeks / WEEKS_PER_MONTH >= case.months
     later, least = by, _NOISE * abs(best["npv_usd"])
-    said: list[str] = []
-    delivery = ""
+    sentences: list[str] = []
     if chance is not None:
-        said.append(f"{_first(_way(best))} stays ahead in {round(10 * chance)} of 10 futures.")
+        sentences.append(f"{_first(_way(best))} stays ahead in {round(10 * chance)} of 10 futures.")
     flips = [_label(row["name"]) for row in sensitivity if row["flips"]][:2]
     against = "" if {best["name"], runner_up["name"]} <= _SIDES.keys() else "Against renting on demand, buying"
-    said.append(f"{against or 'It'} hangs on {' and '.join(flips)}." if flips else "No input turns it alone.")
+    sentences.append(f"{against or 'It'} hangs on {' and '.join(flips)}." if flips else "No input turns it alone.")
     if weeks is None:
         lead_weeks = case.number("lead_time_months") * WEEKS_PER_MONTH
-        asked = f"Servers are taken to work {lead_weeks:.0f} weeks after the order." if lead_weeks else ""
-        delivery = asked or "Capacity is taken to be there at once."
+        delivery = "Capacity is taken to be there at once."
+        if lead_weeks:
+            delivery = f"Servers are taken to work {lead_weeks:.0f} weeks after the order."
     elif too_late:
         delivery = f"Orders usually wait {weeks:g} weeks, longer than what is compared: buying comes too late."
         later = by if best["name"] != "own" else -by
@@ -198,6 +184,7 @@ def confidence(
             f"That is for servers that work at once: after the usual wait of {weeks:g} weeks, bridged by renting,"
             f" {_way(best)} is {then}."
         )
+    # A lead that is within the noise, that delivery takes away or that too few draws share is none.
     toss_up = min(by, later) < least or (chance is not None and chance < _MAJORITY)
     return {
         "toss_up": bool(toss_up),
@@ -205,7 +192,7 @@ def confidence(
         "hangs_on": flips,
         "wait_weeks": weeks,
         "saving_after_wait_usd": None if weeks is None else later,
-        "sentence": " ".join([*said, delivery]),
+        "sentence": " ".join([*sentences, delivery]),
         "delivery": delivery,
         "too_late": too_late,
     }
@@ -242,54 +229,31 @@ def _usual_wait(case: OwnershipCase) -> float | None:
     return float(case.registry.fact(f"lead_time.{cluster if several else server}")["typical"])
 
 
-def _not_sold(case: OwnershipCase) -> list[str]:
-    """Say where an accelerator is only rented out by its maker."""
-    chip = case.accelerator
-    if chip is None or chip.vendor not in _RENTED_OUT_ONLY:
-        return []
-    return [f"{chip.vendor} rents {chip.id} out and does not sell it: the cost of owning it is hypothetical"]
-
-
 _CENT = 0.005  # USD: less is what rounding leaves
 
 
-def _financing_said(paid: shape.Financing | None) -> list[str]:
-    if paid is None:
-        return []
-    adds = paid["adds_usd"]
-    saved = paid["saving_in_cash_usd"]
-    return [
-        f"Paid in cash, owning would {'save' if saved >= 0 else 'cost'} {about(abs(saved))}"
-        f"{'' if saved >= 0 else ' more than renting'}; the {paid['kind']} "
-        f"{'adds' if adds >= 0 else 'costs'} {about(abs(adds) if abs(adds) >= _CENT else 0.0)}, valued at "
-        f"{paid['debt_rate_fraction']:.2%} a year, the cost of debt after tax."
-    ]
-
-
-def ends_said(case: OwnershipCase, ends: Sequence[shape.ContractEnd]) -> list[str]:
+def ending_warnings(case: OwnershipCase, ends: Sequence[shape.ContractEnd]) -> list[str]:
     """Say which stated ends fall within the comparison, and what follows."""
-    said = []
+    sentences = []
     for row in ends:
-        if row["then"].startswith("renewed at its price"):
+        if row["then"].startswith("renewed at its price"):  # a term's end that changes nothing
             continue
         note = f" ({case.rent_after_note})" if row["option"] == "rent" and case.rent_after_note else ""
         then = row["then_usd_per_gpu_hour"]
-        said.append(
+        sentences.append(
             f"{row['option'].replace('_', ' ')} at ${row['usd_per_gpu_hour']:.2f} ends on {row['ends_on']},"
             f" {row['month']:.3g} months into the {case.months} compared; then {row['then']}"
             f"{f' at ${then:.2f}' if then is not None else ''}{note}"
         )
-    return said
+    return sentences
 
 
-def credits_said(rows: Sequence[Mapping[str, Any]], of: str) -> list[str]:
+def credit_remarks(rows: Sequence[Mapping[str, Any]], of: str) -> list[str]:
     """Say what the credits of one's book pay; figures and ranks stay before credits."""
     paid = [f"{row['credits_usd']:,.0f} USD of {row['name'].replace('_', ' ')}" for row in rows if "credits_usd" in row]
-    return (
-        [f"The credits in your price book would pay part of {of}: {', '.join(paid)}; all figures are before credits"]
-        if paid
-        else []
-    )
+    if not paid:
+        return []
+    return [f"The credits in your price book would pay part of {of}: {', '.join(paid)}; all figures are before credits"]
 
 
 def warnings(
@@ -298,7 +262,11 @@ def warnings(
     irr_fraction: float | None,
 ) -> list[str]:
     """Collect what a reader must know."""
-    messages = [*case.warnings, *_not_sold(case)]
+    messages, chip = list(case.warnings), case.accelerator
+    if chip is not None and chip.vendor in _RENTED_OUT_ONLY:
+        messages.append(
+            f"{chip.vendor} rents {chip.id} out and does not sell it: the cost of owning it is hypothetical"
+        )
     spares = str(case.assumptions["spares_basis"].value)
     if spares != "none" and case.number("support_fraction") > 0:
         messages.append(
@@ -310,7 +278,7 @@ def warnings(
     if irr_fraction is None and cashflow.several_rates(monthly(values, "saving_in_cash_usd")):
         messages.append("The saving changes sign more than once, so it has no single IRR: judge by NPV.")
     decline = case.assumptions["rent_decline_fraction"]
-    if not _forward_said(case) and decline.status != "given" and np.all(case.rent_path() == 1):
+    if not _forward_remarks(case) and decline.status != "given" and np.all(case.rent_path() == 1):
         moved = "held flat" if not decline.value else f"assumed to fall by {decline.value:.0%} a year"
         why = f": {decline.note}" if decline.status == "derived" else ""
         messages.append(
@@ -319,7 +287,7 @@ def warnings(
     return messages
 
 
-def _forward_said(case: OwnershipCase) -> list[str]:
+def _forward_remarks(case: OwnershipCase) -> list[str]:
     """Say what the rental price is let move by in each horizon, where the forward curve of the chip moves it."""
     outlook = case.assumptions["rent_outlook_ratio"]
     counts = outlook.counts and outlook.status == "derived"
@@ -337,16 +305,25 @@ def answer(
     catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any], request: Mapping[str, Any]
 ) -> shape.Tco:
     """Compare owning with renting and return the payload."""
-    return _payload(catalog, assemble(catalog, plan, flags, special), request)
-
-
-def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) -> shape.Tco:
+    case = assemble(catalog, plan, flags, special)
     values = evaluate_months(case.values(), case.tables, case.months)
     compared = figures_of(case, values)
-    sensitivity, chance = analysis.tornado(case), _chance(case)
+    sensitivity = analysis.tornado(case)
+    draws, seed = int(case.special.get("draws", DRAWS)), int(case.special.get("seed", SEED))
+    chance = analysis.monte_carlo(case, draws, seed) if draws else None
     saving = cast(float, compared["saving_usd"])
     paid = analysis.financed(case, values, saving)
-    listed = analysis.judged(case, values, options(case, values), *_draws(case))
+    remarks = _forward_remarks(case)
+    if paid is not None:
+        adds, saved = paid["adds_usd"], paid["saving_in_cash_usd"]
+        remarks.insert(
+            0,
+            f"Paid in cash, owning would {'save' if saved >= 0 else 'cost'} {about(abs(saved))}"
+            f"{'' if saved >= 0 else ' more than renting'}; the {paid['kind']} "
+            f"{'adds' if adds >= 0 else 'costs'} {about(abs(adds) if abs(adds) >= _CENT else 0.0)}, valued at "
+            f"{paid['debt_rate_fraction']:.2%} a year, the cost of debt after tax.",
+        )
+    listed = analysis.with_rivals(case, values, options(case, values), draws, seed)
     sellers = Providers(catalog.rows("providers"))
     for row in listed:
         if provider := row.get("provider"):
@@ -356,8 +333,11 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
     sure = confidence(case, listed, sensitivity)
     futures = [*analysis.scenarios(case, sensitivity), *analysis.price_paths(case)]
     facts = stated(case, point, listed, sure, futures)
-    days = [months_after(_parse_start(case, catalog.as_of), month) for month in range(case.months + 1)]
+    days = [months_after(case.start, month) for month in range(case.months + 1)]
     lent = lender.view(case, values, days)
+    worth = {row["name"]: row["npv_usd"] for row in listed}
+    peaks = {row["name"]: row["peak_month_usd"] for row in listed}
+    out_usd = -np.cumsum(monthly(values, "saving_usd")).min()  # the most that owning is behind, in cash
     return {
         "kind": "tco",
         **frame(request, catalog.as_of, catalog.version),
@@ -366,7 +346,7 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         "stated": facts,
         "settings": settings(case),
         "conventions": conventions(case),
-        "npv_usd": _npv(listed, saving),
+        "npv_usd": cast(shape.Worth, {"own": worth.pop("own"), "rent": worth.pop("rent"), "saving": saving} | worth),
         "financing": paid,
         "irr_fraction": compared["irr_fraction"],
         "payback_months": compared["payback_months"],
@@ -380,11 +360,15 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         "options": listed,
         "contract_ends": ends,
         "lines": lines(values),
-        "cash_flows": cash_flows(values, _parse_start(case, catalog.as_of)),
+        "cash_flows": cash_flows(values, case.start),
         "rented": rented(case, values),
         "by_year": by_year(values),
         "statements": statements.statements(case, values, days),
-        "peak_cash_usd": _peak_cash(listed, -np.cumsum(monthly(values, "saving_usd")).min()),
+        "peak_cash_usd": {
+            "own": peaks["own"],
+            "rent": peaks["rent"],
+            "funding_until_payback": float(max(0.0, out_usd)),
+        },
         "lender": lent,
         "lives": analysis.lives(case),
         **analysis.beside(case, values),
@@ -394,39 +378,19 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         "currency": statements.converted(case, values),
         "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
         "model": statements.block(case),
-        "warnings": lender.said(lent)
-        + ends_said(case, ends)
+        "warnings": lender.broken_covenants(lent)
+        + ending_warnings(case, ends)
         + warnings(case, values, compared["irr_fraction"])
-        + credits_said(listed, HOURS),
-        "remarks": [*_financing_said(paid), *_forward_said(case)],
+        + credit_remarks(listed, HOURS),
+        "remarks": remarks,
         "sources": sources(catalog, case, listed),
     }
 
 
 def settings(case: OwnershipCase) -> dict[str, Any]:
-    """Return what the plan and the command said beside the inputs, JSON-able; with them a plan can be written again."""
+    """Return what plan and command state beside the inputs, JSON-able; with them a plan can be written again."""
     stated = {name: str(value) if isinstance(value, date) else value for name, value in case.special.items()}
     return {**stated, "scenarios": case.scenarios, "rent_options": case.rent_options}
-
-
-def _npv(rows: list[shape.OwnershipOption], saving: float) -> shape.Worth:
-    worth = {row["name"]: row["npv_usd"] for row in rows}
-    first = {"own": worth.pop("own"), "rent": worth.pop("rent"), "saving": saving}
-    return cast(shape.Worth, first | worth)
-
-
-def _chance(case: OwnershipCase) -> shape.MonteCarlo | None:
-    draws, seed = _draws(case)
-    return analysis.monte_carlo(case, draws, seed) if draws else None
-
-
-def _draws(case: OwnershipCase) -> tuple[int, int]:
-    return int(case.special.get("draws", DRAWS)), int(case.special.get("seed", SEED))
-
-
-def _peak_cash(listed: list[shape.OwnershipOption], out_usd: float) -> shape.PeakCash:
-    own_usd, rent = (next(row for row in listed if row["name"] == name)["peak_month_usd"] for name in ("own", "rent"))
-    return {"own": own_usd, "rent": rent, "funding_until_payback": float(max(0.0, out_usd))}
 
 
 _ROUNDING = 1e-12  # of the largest month of any line: less is what equal figures leave of each other
@@ -506,11 +470,6 @@ def rented(case: OwnershipCase, values: Mapping[str, Any]) -> shape.RentedCapaci
 
 def _at(columns: Mapping[str, list[float]], index: int) -> dict[str, float]:
     return {name: flows[index] for name, flows in columns.items()}
-
-
-def _parse_start(case: OwnershipCase, today: date) -> date:
-    """Return the day of month 0: start_on of the plan, else the catalog's day."""
-    return start_of(case.special, today)
 
 
 def by_year(values: Mapping[str, Any]) -> list[shape.CashYear]:

@@ -18,29 +18,15 @@ from gpucost.market.supply import Providers
 from gpucost.money import price_paths, tax
 from gpucost.money.comparison import columns
 from gpucost.ownership import offers
-from gpucost.ownership import plan as profiles
-from gpucost.ownership import plan as regimes
-from gpucost.ownership.offers import read_quotes, supplies_in_usd
-from gpucost.ownership.plan import (
-    Assumption,
-    Given,
-    PlanFile,
-    Registry,
-    as_given,
-    mark_counting,
-    resale_by_year,
-    resolve_choices,
-    special_inputs,
-    unknown_input,
-    use_by_month,
-)
+from gpucost.ownership import plan as plans
+from gpucost.ownership.plan import Assumption, Given, PlanFile, Registry, as_given
 from gpucost.physics.hardware import capped_ratio
 from gpucost.types import Accelerator, Offer
 from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, counted, format_count, parse_count
 from gpucost.workloads.counts import whole_units
 from gpucost.workloads.deployment import busy_gpus, trained
 from gpucost.workloads.speeds import key_of
-from gpucost.workloads.training import OwnSpeed, check, needs_gpus, own_speed, step_work
+from gpucost.workloads.training import check, needs_gpus, own_speed, step_work
 
 # --- From a question, a plan and the catalog's facts to the inputs and tables of a comparison.
 
@@ -54,9 +40,7 @@ _PATH_MONTHS = 480  # tables by month are this long; the last price holds
 # months from mid-2023 on -> what an H100 was rented for
 _V_ITEMS = {0: "h100_2023", 16: "h100_2024", 28: "h100_2025_trough", 33: "h100_2026_03", 36: "h100_2026_06"}
 FELL = "as H100 rent fell from mid-2023 to mid-2026"
-# Servers of baseboards with eight accelerators cost less above their GPUs than servers of cards do: H100 HGX quotes,
-# and MI300X servers at 150,000 to 270,000 USD with GPUs at 15,000 to 26,000, are both near 1.25.
-_MAY_LACK = (
+_MAY_LACK = (  # of inputs that count, what means "none" where it is empty
     "rent_committed_gpus",
     "gpu_replacement_usd",
     "rent_after_usd_per_gpu_hour",
@@ -64,6 +48,8 @@ _MAY_LACK = (
     "max_ltv_fraction",
 )
 _PRICED_BY = {"quote": "server_usd", "gpu_share": "gpu_usd", "all_in": "all_in_usd_per_gpu"}  # the price of a server
+# Servers of baseboards with eight accelerators cost less above their GPUs than servers of cards do: H100 HGX quotes,
+# and MI300X servers at 150,000 to 270,000 USD with GPUs at 15,000 to 26,000, are both near 1.25.
 BASEBOARD_FORMS, BASEBOARD_YEAR = ("SXM", "OAM"), 2022
 
 
@@ -145,8 +131,10 @@ class OwnershipCase(Struct):
 def start_of(special: Mapping[str, Any], today: date) -> date:
     """Return the day of month 0: start_on of the plan, else the catalog's day."""
     stated = special.get("start_on")
+    if not stated or isinstance(stated, date):
+        return stated or today
     try:
-        return stated if isinstance(stated, date) else date.fromisoformat(str(stated)) if stated else today
+        return date.fromisoformat(str(stated))
     except ValueError:
         raise UsageError(f"start_on = {stated!r} is not a day. Write it as YYYY-MM-DD.") from None
 
@@ -164,25 +152,46 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     registry = registry_of(catalog)
     flagged = {name: value for name, value in special.items() if value is not None}
     special = {**plan.special, **flagged}
-    inputs, warnings = resolve_choices(registry, _stated_inputs(registry, plan, flags, flagged))
+    # Inputs as stated, by the plan and over it by flags; what a flag overrules is checked, too.
+    for name, value in plan.given.items():
+        registry.read(name, value, plan.origin)
+    stated = {**plans.special_inputs(plan.special), **plan.given, **plans.special_inputs(flagged)}
+    stated.update({name: as_given(value) for name, value in flags.items() if value is not None})
+    for name in stated:
+        if name not in registry.inputs:
+            raise plans.unknown_input(name, registry.names, "the request")
+    inputs, warnings = plans.resolve_choices(registry, stated)
     warnings += catalog.taken(special.get("gpu"), special.get("refresh_gpu"))
     accelerator = catalog.accelerator(special["gpu"]) if special.get("gpu") else None
+
+    # Defaults from the most general to the most special: usual values, place and law, the accelerator's server, the
+    # profile of the cluster's size. An input that is stated overrules them all.
     defaults = dict(registry.defaults)
-    _set_region(registry, defaults, special)
-    deducted = regimes.apply_regime(catalog, defaults, special.get("tax_regime"))
-    warnings += regimes.apply_site(registry, defaults, special.get("site"))
+    for key, name, prefix in (
+        ("electricity_region", "electricity_usd_per_kwh", "electricity"),
+        ("grid_region", "grid_kgco2e_per_kwh", "grid_carbon"),
+    ):
+        if special.get(key):
+            defaults[name] = registry.sourced(name, f"{prefix}.{special[key]}")
+    deducted = plans.apply_regime(catalog, defaults, special.get("tax_regime"))
+    warnings += plans.apply_site(registry, defaults, special.get("site"))
     if accelerator is not None:
         _set_server(catalog, registry, defaults, accelerator)
-        if held := catalog.gpus_in(special["gpu"]):
+        if machine_gpus := catalog.gpus_in(special["gpu"]):
             note = f"as many as one {special['gpu']} holds"
-            defaults["gpus"] = replace(defaults["gpus"], value=float(held), status="derived", note=note)
+            defaults["gpus"] = replace(defaults["gpus"], value=float(machine_gpus), status="derived", note=note)
         offers.newer_chip(catalog, registry, defaults, accelerator, special.get("refresh_gpu"), inputs)
     gpus = registry.read("gpus", inputs["gpus"]).value if "gpus" in inputs else defaults["gpus"].value
-    profile = profiles.apply(defaults, special.get("profile"), accelerator, float(gpus or 0))
-    assumptions = {
-        name: _given_or(registry.read(name, inputs[name]), entry) if name in inputs else entry
-        for name, entry in defaults.items()
-    }
+    profile = plans.apply(defaults, special.get("profile"), accelerator, float(gpus or 0))
+    assumptions = dict(defaults)
+    for name, default in defaults.items():
+        if name not in inputs:
+            continue
+        assumption = registry.read(name, inputs[name])
+        # A value that a plan merely repeats keeps its source.
+        repeats = (assumption.value, assumption.low, assumption.high) == (default.value, default.low, default.high)
+        if not (repeats and not assumption.note and default.status != "given" and default.source_id):
+            assumptions[name] = assumption
     case = OwnershipCase(assumptions, {}, registry, accelerator, warnings, special=dict(special), profile=profile)
     case.scenarios, case.start = plan.scenarios, start_of(special, catalog.as_of)
     if deducted and not case.special.get("depreciation_by_year") and "depreciation_method" not in inputs:
@@ -191,54 +200,41 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     def rates(code: str) -> float:
         return exchange.usd_per_unit(catalog, code)
 
-    case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {}, rates)]
+    case.rent_options = [*plan.rent_options, *offers.read_quotes(case.special.pop("quote", None) or {}, rates)]
     if case.special.get("supply"):
-        case.special["supply"] = supplies_in_usd(case.special["supply"], rates)
-    _exchange_rate(catalog, case)
+        case.special["supply"] = offers.supplies_in_usd(case.special["supply"], rates)
+    code = str(case.special.get("currency") or "USD").upper()
+    newest = exchange.newest_rate(catalog, code) if code != "USD" and case.special.get("usd_per_unit") is None else None
+    if newest:
+        case.special |= {"usd_per_unit": newest["usd_per_unit"], "usd_per_unit_on": str(newest["on"])}
+        if (age := (catalog.as_of - newest["on"]).days) > _OLD_RATE_DAYS:
+            case.warnings.append(
+                f"{code}: the exchange rate is of {newest['on']}, {age} days old; give usd_per_unit for another"
+            )
+
+    # What follows from other inputs: each step reads what the one before it has put, and leaves what is stated.
     _machine_of_few(case, inputs)
     _power_cap(case)
     _derive(case, inputs)
     ends = _set_outlook(catalog, case, inputs)
     _set_resale(catalog, case)
-    case.tables = _tables(case) | outlook(ends)
+    case.tables = {
+        "residual_by_year": plans.resale_by_year(registry, case.assumptions, case.special, case.scenarios),
+        "assessed_by_year": assessed(case.special),
+        "depreciated_by_year": depreciated(case),
+        "rent_path_by_month": _set_path(case),
+        "observed_v_by_month": observed_v(registry),
+        "use_by_month": use_path(case.special.get("use_path")),
+        **outlook(ends),
+    }
     if "server_decline_fraction" not in inputs:  # assumed: what a chip earns and what it costs fall together
         fall = min(max(case.number("rent_decline_fraction"), -0.5), 0.99)
         case.put("server_decline_fraction", value=fall, status="assumed", note="as the rental price")
-    _rent(catalog, case, inputs)
-    _residual_range(case, inputs)
-    mark_counting(registry, case.assumptions)
+    _set_rent(catalog, case, inputs)
+    _set_resale_range(case, inputs)
+    plans.mark_counting(registry, case.assumptions)
     _check(case)
     return case
-
-
-def _stated_inputs(
-    registry: Registry, plan: PlanFile, flags: Mapping[str, Any], flagged: Mapping[str, Any]
-) -> dict[str, Given]:
-    """Return the inputs as given, by a plan or over it; what a flag overrules is checked, too."""
-    for name, value in plan.given.items():
-        registry.read(name, value, plan.where)
-    inputs = {**special_inputs(plan.special), **plan.given, **special_inputs(flagged)}
-    inputs.update({name: as_given(value) for name, value in flags.items() if value is not None})
-    for name in inputs:
-        if name not in registry.inputs:
-            raise unknown_input(name, registry.names, "the request")
-    return inputs
-
-
-def _given_or(stated: Assumption, default: Assumption) -> Assumption:
-    """Keep the source of a value that a plan merely repeats."""
-    same = (stated.value, stated.low, stated.high) == (default.value, default.low, default.high)
-    return default if same and not stated.note and default.status != "given" and default.source_id else stated
-
-
-def _set_region(registry: Registry, defaults: dict[str, Assumption], special: Mapping[str, Any]) -> None:
-    """Put a region's tariff and a grid's carbon intensity in place of the defaults."""
-    for key, name, prefix in (
-        ("electricity_region", "electricity_usd_per_kwh", "electricity"),
-        ("grid_region", "grid_kgco2e_per_kwh", "grid_carbon"),
-    ):
-        if special.get(key):
-            defaults[name] = registry.sourced(name, f"{prefix}.{special[key]}")
 
 
 def _set_server(
@@ -249,6 +245,7 @@ def _set_server(
     baseboard = accelerator.form_factor.upper().startswith(BASEBOARD_FORMS) and accelerator.year >= BASEBOARD_YEAR
     if not baseboard:
         defaults["server_overhead_ratio"] = registry.sourced("server_overhead_ratio", "server_cost_overhead.default")
+    # the making is on record for a server of eight; one of another size has its share
     nodes_of_8 = float(defaults["gpus_per_node"].value or 8) / 8
     embodied = defaults["embodied_kgco2e_per_node"]
     if nodes_of_8 != 1 and isinstance(embodied.value, (int, float)):
@@ -295,21 +292,8 @@ def _power_cap(case: OwnershipCase) -> None:
     )
 
 
-def _exchange_rate(catalog: Catalog, case: OwnershipCase) -> None:
-    """Take the newest shipped rate on or before the catalog's day, where a currency is asked for without one."""
-    code = str(case.special.get("currency") or "USD").upper()
-    if code == "USD" or case.special.get("usd_per_unit") is not None:
-        return
-    if newest := exchange.newest_rate(catalog, code):
-        case.special |= {"usd_per_unit": newest["usd_per_unit"], "usd_per_unit_on": str(newest["on"])}
-        if (age := (catalog.as_of - newest["on"]).days) > _OLD_RATE_DAYS:
-            case.warnings.append(
-                f"{code}: the exchange rate is of {newest['on']}, {age} days old; give usd_per_unit for another"
-            )
-
-
 def _derive(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
-    """Fill what follows from other inputs unless it was given."""
+    """Fill in the terms that follow from the length of the comparison, once that makes sense."""
     months = case.number("months")
     if months != int(months):
         raise UsageError(f"months = {months:g} is not a whole number of months. Write years = 4 or months = 48.")
@@ -373,27 +357,16 @@ def _no_other_resale(case: OwnershipCase, where: str) -> None:
         raise UsageError(f"{where}: resale is also stated by {stated}. Keep one.")
 
 
-def _tables(case: OwnershipCase) -> dict[str, Array]:
-    special, registry = case.special, case.registry
-    return {
-        "residual_by_year": resale_by_year(registry, case.assumptions, special, case.scenarios),
-        "assessed_by_year": assessed(special),
-        "depreciated_by_year": depreciated(case),
-        "rent_path_by_month": _set_path(case),
-        "observed_v_by_month": observed_v(registry),
-        "use_by_month": use_path(special.get("use_path")),
-    }
-
-
 def assessed(special: Mapping[str, Any]) -> Array:
     """Return what hardware is assessed at for property tax, by year."""
+    # assumed: half of the price after a year, a tenth less every year
     shares = special.get("assessed_by_year") or [0.5, 0.4, 0.3, 0.2, 0.1]
     return np.array(shares[: price_paths.TABLE_YEARS])
 
 
 def use_path(text: str | None) -> Array:
     """Return how the use moves, by month."""
-    return use_by_month(text, _PATH_MONTHS)
+    return plans.use_by_month(text, _PATH_MONTHS)
 
 
 def outlook(ends: Sequence[tuple[float, float]]) -> dict[str, Array]:
@@ -402,6 +375,7 @@ def outlook(ends: Sequence[tuple[float, float]]) -> dict[str, Array]:
     anchors = [0, *HORIZONS_MONTHS[: len(ends)]]
     tables = {}
     for number, name in enumerate(("rent_low_by_month", "rent_high_by_month")):
+        # between two horizons the price moves by the same share every month
         logs = np.interp(months, anchors, [0.0, *(np.log(end[number]) for end in ends)])
         tables[name] = np.exp(logs)
     return tables
@@ -428,7 +402,7 @@ def depreciated(case: OwnershipCase) -> Array:
     else:
         shares = np.array(macrs) if method == "macrs5" else tax.bonus(case.number("bonus_fraction"), macrs)
     booked = tax.depreciated_by_year(shares)
-    return np.concatenate((booked, np.ones(max(2, 21 - booked.size))))
+    return np.concatenate((booked, np.ones(max(2, 21 - booked.size))))  # 20 years and the start, all of it deducted
 
 
 def _set_outlook(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> list[tuple[float, float]]:
@@ -445,7 +419,27 @@ def _set_outlook(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Giv
     if stated or case.special.get("rent_path"):
         return ends
     if not ends:
-        _observed_decline(catalog, case, inputs)
+        # No forward curve: the price moves as list prices of the chip's generation did, within what rents have shown.
+        if case.assumptions["rent_path_basis"].value != "flat":
+            return []
+        chip = next(row for row in catalog.rows("accelerators") if row["id"] == case.accelerator.id)
+        rows = {row["generation"]: row for row in catalog.rows("list_declines")}
+        row = rows.get(str(chip["architecture"]).split()[0])
+        if row is None or row["sellers"] < _FEWEST_SELLERS:
+            row = rows[None]
+        rents_moved = case.registry.fact("rental_price_decline")
+        low, fall, high = (1 - row[f"{end}_ratio"] for end in ("high", "typical", "low"))
+        whose = f"{row['generation']} at {row['sellers']}" if row["generation"] else f"all chips at {row['sellers']}"
+        case.put(
+            "rent_decline_fraction",
+            value=fall,
+            low=min(low, rents_moved["low"], fall),
+            high=max(high, rents_moved["high"], fall),
+            status="derived",
+            source_id=rents_moved["source_id"],
+            note=f"list prices of {whose} sellers moved by {_moved(fall)} a year ({_moved(high)} to {_moved(low)}); "
+            f"the range also covers past market rents",
+        )
         return []
     spread = ", ".join(
         f"{months} months {low - 1:+.0%} to {high - 1:+.0%}"
@@ -461,31 +455,6 @@ def _set_outlook(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Giv
     return ends
 
 
-def _observed_decline(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
-    """Let the rental price move as list prices of the chip's generation did, with the range that rents have shown."""
-    pathed = case.special.get("rent_path") == "decline" or case.assumptions["rent_path_basis"].value != "flat"
-    if case.accelerator is None or pathed or "rent_decline_fraction" in inputs:
-        return
-    chip = next(row for row in catalog.rows("accelerators") if row["id"] == case.accelerator.id)
-    rows = {row["generation"]: row for row in catalog.rows("list_declines")}
-    row = rows.get(str(chip["architecture"]).split()[0])
-    if row is None or row["sellers"] < _FEWEST_SELLERS:
-        row = rows[None]
-    rents_moved = case.registry.fact("rental_price_decline")
-    low, fall, high = (1 - row[f"{end}_ratio"] for end in ("high", "typical", "low"))
-    whose = f"{row['generation']} at {row['sellers']}" if row["generation"] else f"all chips at {row['sellers']}"
-    case.put(
-        "rent_decline_fraction",
-        value=fall,
-        low=min(low, rents_moved["low"], fall),
-        high=max(high, rents_moved["high"], fall),
-        status="derived",
-        source_id=rents_moved["source_id"],
-        note=f"list prices of {whose} sellers moved by {_moved(fall)} a year ({_moved(high)} to {_moved(low)}); "
-        f"the range also covers past market rents",
-    )
-
-
 def _moved(fall: float) -> str:
     """Write a fall of a price as its move; one that rounds to nothing has no sign.
 
@@ -499,12 +468,17 @@ def _set_path(case: OwnershipCase) -> Array:
     """Return the forward curve that is given, and let its first month be the price; no curve is flat."""
     special = case.special
     if special.get("rent_path") == "decline" and case.number("rent_decline_fraction") == 0:
-        row, ends = (
-            case.registry.fact("rental_price_decline"),
-            case.registry.fact(f"rental.{list(_V_ITEMS.values())[-1]}"),
+        decline = case.registry.fact("rental_price_decline")
+        newest = case.registry.fact(f"rental.{list(_V_ITEMS.values())[-1]}")
+        case.put(
+            "rent_decline_fraction",
+            value=past_fall(case.registry),
+            low=decline["low"],
+            high=decline["high"],
+            status="derived",
+            source_id=newest["source_id"],
+            note=FELL,
         )
-        value = {"value": past_fall(case.registry), "low": row["low"], "high": row["high"]}
-        case.put("rent_decline_fraction", **value, status="derived", source_id=ends["source_id"], note=FELL)
     if case.assumptions["rent_path_basis"].value != "curve":
         return price_paths.flat(_PATH_MONTHS)
     if not special.get("rent_curve"):
@@ -526,7 +500,7 @@ def observed_v(registry: Registry) -> Array:
     return price_paths.through(list(_V_ITEMS), prices, _PATH_MONTHS)
 
 
-def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
+def _set_rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
     """Choose the rental price: as given, of the provider named, else of the first offer that one can order."""
     special, gpu = case.special, case.accelerator
     provider, gpus, node = special.get("provider"), int(case.number("gpus")), int(case.number("gpus_per_node"))
@@ -535,6 +509,7 @@ def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) ->
             f"--option {special['option']} names a price of a provider: add --provider, or leave it out for the "
             "first offer on demand."
         )
+    # A price that is stated is not looked for; what follows it and stands beside it is.
     priced = "rent_usd_per_gpu_hour" in inputs or case.assumptions["rent_usd_per_gpu_hour"].value is not None
     if gpu is None and not priced:
         raise PriceMissingError("no rental price: give --rent 2.35, or name the accelerator with --gpu.")
@@ -568,7 +543,7 @@ def _rent(catalog: Catalog, case: OwnershipCase, inputs: Mapping[str, Given]) ->
     case.rent_after_note = choice.after_note
 
 
-def _residual_range(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
+def _set_resale_range(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:
     """Scale the shipped range of resale values at the end into a range of the scale."""
     if "residual_scale_ratio" in inputs or case.special.get("residual_by_year") or case.special.get("residual_curve"):
         return
@@ -609,19 +584,7 @@ def _check(case: OwnershipCase) -> None:
         raise UsageError(
             "refresh: leased machines go back to the lessor. Leave refresh out, or choose another financing."
         )
-    _check_paths(case)
-    rented = case.assumptions["rent_upfront_fraction"]
-    offers.check_upfront({**case.values(), rented.name: max(case.number(rented.name), rented.high or 0.0)}, "rent")
-    gpus, node = case.number("gpus"), case.number("gpus_per_node")
-    if gpus % node and basis != "all_in":
-        case.warnings.append(
-            f"{gpus:,.15g} GPUs are not whole servers of {node:g}: "
-            f"priced in proportion, while buying means {-(-gpus // node) * node:g}"
-        )
-
-
-def _check_paths(case: OwnershipCase) -> None:
-    """Refuse a use of nothing or beyond what there is, and payments beyond the price."""
+    # the utilisation moves by the path of use: something must be used, and no more than there is
     used, path = case.number("utilisation_fraction"), case.tables["use_by_month"][: case.months]
     if used * path.max() < _LEAST_USE:
         raise UsageError(
@@ -651,6 +614,14 @@ def _check_paths(case: OwnershipCase) -> None:
         raise UsageError("deposit_fraction and retention_fraction: together they are more than the price.")
     if case.bent and (any(len(entry.get("parts") or ()) > 1 for entry in case.rent_options)):
         case.warnings.append("blends of rent are left out where losses are carried forward: their tax is no sum")
+    rented = case.assumptions["rent_upfront_fraction"]
+    offers.check_upfront({**case.values(), rented.name: max(case.number(rented.name), rented.high or 0.0)}, "rent")
+    gpus, node = case.number("gpus"), case.number("gpus_per_node")
+    if gpus % node and basis != "all_in":
+        case.warnings.append(
+            f"{gpus:,.15g} GPUs are not whole servers of {node:g}: "
+            f"priced in proportion, while buying means {-(-gpus // node) * node:g}"
+        )
 
 
 # --- From a workload to utilisation and tokens per second: the one place where owning meets the physics.
@@ -667,6 +638,7 @@ def inputs_of(
     catalog: Catalog, workload: Mapping[str, Any], inputs: Mapping[str, Any], serving_speed: ServingSpeed
 ) -> dict[str, Given]:
     """Turn a workload into inputs: runs of training (model, tokens, runs_per_year), or tokens to serve per month."""
+    # productive hours ÷ hours of the cluster: failures and restarts take the others
     goodput = _value(catalog, inputs, "goodput_fraction")
     if goodput is None:
         goodput = float(registry_of(catalog).fact("goodput_fraction")["typical"])
@@ -736,22 +708,46 @@ def _trained(
         workload.get("mfu"), _value(catalog, inputs, "tokens_per_s_per_gpu"), workload.get("step_time")
     )
     needs_gpus(measured_speed, fixed)
-    tokens, busy_fraction = (
-        parse_count(workload["tokens"], "--tokens"),
-        _value(catalog, inputs, "utilisation_fraction") or 1.0,
-    )
+    tokens = parse_count(workload["tokens"], "--tokens")
+    busy_fraction = _value(catalog, inputs, "utilisation_fraction") or 1.0
+    architecture, key = catalog.architecture(str(workload["model"])), key_of(catalog, str(workload["gpu"]))
 
-    def tried(counts: Any) -> tuple[Any, tuple[Any, Any, Any], Any]:
-        speeds = _speeds(catalog, workload, counts.astype(np.int64), measured_speed)
-        share = busy_gpus(runs * tokens, HOURS_PER_YEAR, speeds[0], goodput) / counts
-        return share, speeds, np.nonzero(np.isfinite(share) & (share <= busy_fraction))[0]
+    def shares_of(counts: Any) -> tuple[Any, tuple[Any, Any, Any], Any]:
+        """Return the share of the hours that each size of cluster uses, its speeds, and which of them suffice."""
+        job, speeds = trained(
+            catalog,
+            architecture,
+            [key] * counts.size,
+            counts.astype(np.int64),
+            tokens=tokens,
+            own_speed=measured_speed,
+        )
+        if measured_speed is not None:
+            check(measured_speed, [key.accelerator], float(counts[0]), step_work(job))
+        speed = speeds.tokens_per_s_per_gpu
+        share = busy_gpus(runs * tokens, HOURS_PER_YEAR, speed, goodput) / counts
+        suffices = np.nonzero(np.isfinite(share) & (share <= busy_fraction))[0]
+        return share, (speed, speeds.tokens_per_s_per_gpu_low, speeds.tokens_per_s_per_gpu_high), suffices
 
     servers = system.gpus * np.arange(1.0, MOST_NODES + 1)
     counts = np.array([fixed]) if fixed else servers
-    share, (typical, low, high), fitting = tried(counts)
+    share, (typical, low, high), fitting = shares_of(counts)
     if not fitting.size:
-        enough = servers[tried(servers)[2]] if fixed and measured_speed is None else servers[:0]
-        raise _too_small(share, counts, busy_fraction, enough)
+        finite = np.nonzero(np.isfinite(share))[0]
+        # A number of GPUs that is too small is answered by the smallest that would do; a measured speed holds for one.
+        enough = servers[shares_of(servers)[2]] if fixed and measured_speed is None else servers[:0]
+        if not finite.size:
+            raise NothingFitsError(
+                f"the model fits none of {counts[0]:g} to {counts[-1]:g} GPUs. Take a larger --gpus."
+            )
+        best = int(finite[int(np.argmin(share[finite]))])
+        more = f"give at least {enough[0]:g}" if enough.size else "give more --gpus"
+        subject = f"the runs need {share[best]:.0%} of the hours of {counts[best]:g} GPUs"
+        if counts.size > 1:
+            subject = f"even {counts[best]:g} GPUs would be {share[best]:.0%} used"
+        raise UsageError(
+            f"{subject} (asked: at most {busy_fraction:.0%}): {more}, fewer runs or a higher --utilisation."
+        )
     i = int(fitting[0])
     ends = sorted(min(float(share[i] * typical[i] / speed[i]), 1.0) for speed in (low, high))
     text = f"{runs:g} runs a year of {workload['model']} on {format_count(tokens)} tokens"
@@ -761,32 +757,3 @@ def _trained(
         "utilisation_fraction": Given(float(share[i]), ends[0], ends[1], text, "derived"),
         "tokens_per_s_per_gpu": Given(float(typical[i]), float(low[i]), float(high[i]), text, "derived"),
     }
-
-
-def _speeds(
-    catalog: Catalog, workload_row: Mapping[str, Any], counts: Any, measured_speed: OwnSpeed | None
-) -> tuple[Any, Any, Any]:
-    key = key_of(catalog, str(workload_row["gpu"]))
-    architecture, tokens = (
-        catalog.architecture(str(workload_row["model"])),
-        parse_count(workload_row["tokens"], "--tokens"),
-    )
-    workload, speeds = trained(
-        catalog, architecture, [key] * counts.size, counts, tokens=tokens, own_speed=measured_speed
-    )
-    if measured_speed is not None:
-        check(measured_speed, [key.accelerator], float(counts[0]), step_work(workload))
-    return speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_low, speeds.tokens_per_s_per_gpu_high
-
-
-def _too_small(share: Any, counts: Any, busy_fraction: float, enough: Any) -> Exception:
-    """Say that the runs need more than they may use of every size tried; `enough` lists sizes that would do."""
-    finite = np.nonzero(np.isfinite(share))[0]
-    if not finite.size:
-        return NothingFitsError(f"the model fits none of {counts[0]:g} to {counts[-1]:g} GPUs. Take a larger --gpus.")
-    least, at = float(share[finite].min()), float(counts[finite[int(np.argmin(share[finite]))]])
-    more = f"give at least {enough[0]:g}" if enough.size else "give more --gpus"
-    subject = f"the runs need {least:.0%} of the hours of {at:g} GPUs"
-    if counts.size > 1:
-        subject = f"even {at:g} GPUs would be {least:.0%} used"
-    return UsageError(f"{subject} (asked: at most {busy_fraction:.0%}): {more}, fewer runs or a higher --utilisation.")

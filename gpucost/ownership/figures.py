@@ -30,13 +30,25 @@ _WORTH = ("own_value_usd", "rent_total_usd")
 def figures(values: Mapping[str, Any], count: int) -> dict[str, Array]:
     """Return the figures of cases whose months were evaluated; NaN where there is none."""
     own, rent = _worth(values, "own_value_usd", None), _worth(values, "rent_total_usd", "discount_ratio")
+    saving = np.broadcast_to(values["saving_in_cash_usd"], (count, values["m"].shape[1]))
+    discount = cashflow.discount(np.ravel(values["monthly_rate_fraction"]), saving.shape[1] - 1)
+    needed = np.full(count, np.nan)
+    if values["rent_billing"] != "take_or_pay":  # whose cost no hour in use changes
+        needed = _even_at(values, "utilisation_fraction", _UTILISATION_SEARCH, count)
     columns = {
         "own_npv_usd": own,
         "rent_npv_usd": rent,
         "saving_usd": rent - own,
         **_levels(values, own, rent),
-        **_investment(values, count),
-        **_even(values, count),
+        # owning instead of renting as an investment, paid in cash, on what it saves each month
+        "irr_fraction": (1 + internal_rates(saving)) ** 12 - 1,
+        "payback_months": cashflow.payback_months(saving),
+        "discounted_payback_months": cashflow.payback_months(saving * discount),
+        # where both sides cost the same; the hours needed may be more than exist
+        "hours_needed_fraction": needed,
+        "breakeven_utilisation_fraction": np.where(needed > 1, np.nan, needed),
+        "breakeven_usd_per_gpu_hour": _even_at(values, "rent_usd_per_gpu_hour", RENT_SEARCH_USD, count),
+        "breakeven_months": _even_months(values, count),
     }
     return {name: np.broadcast_to(column, (count,)) for name, column in columns.items()}
 
@@ -52,7 +64,7 @@ def figures_of(case: OwnershipCase, values: Mapping[str, Any]) -> dict[str, floa
 def compared(cases: Sequence[OwnershipCase]) -> list[dict[str, Any] | UsageError]:
     """Return the figures of each case, and which side costs less; the error of one with an endless formula."""
     rows: list[dict[str, Any] | UsageError] = [{}] * len(cases)
-    for places in _alike(cases):
+    for places in _places_alike(cases):
         inputs, tables = _joined([cases[place] for place in places])
         values = evaluate_months(inputs, tables)
         endless = _endless(values, len(places))
@@ -61,6 +73,7 @@ def compared(cases: Sequence[OwnershipCase]) -> list[dict[str, Any] | UsageError
             if endless[row] >= 0:
                 rows[place] = _refusal(ALL[endless[row]])
                 continue
+            # NaN, which alone is not equal to itself, is no figure
             case = {name: None if column[row] != column[row] else column[row] for name, column in columns.items()}
             rows[place] = {**case, "cheaper": "own" if columns["saving_usd"][row] > 0 else "rent"}
     return rows
@@ -86,13 +99,14 @@ def _endless(values: Mapping[str, Any], count: int) -> Rows:
 # --- Cases whose words are the same, as columns.
 
 
-def _alike(cases: Sequence[OwnershipCase]) -> Iterator[list[int]]:
+def _places_alike(cases: Sequence[OwnershipCase]) -> Iterator[list[int]]:
     """Yield the places of cases that share their words, and whether one evaluation holds every length."""
     groups: dict[Any, list[int]] = {}
     for place, case in enumerate(cases):
         values = case.values()
-        words = tuple(value for value in values.values() if isinstance(value, str))
-        groups.setdefault((words, has_lengths(values)), []).append(place)
+        choices = tuple(value for value in values.values() if isinstance(value, str))
+        groups.setdefault((choices, has_lengths(values)), []).append(place)
+    # Cases of a chunk are evaluated over the months of its longest: those of like lengths stand together.
     for places in groups.values():
         places.sort(key=lambda place: cases[place].months)
         for start in range(0, len(places), _AT_ONCE):
@@ -106,18 +120,20 @@ def _joined(cases: Sequence[OwnershipCase]) -> tuple[dict[str, Any], dict[str, A
         if isinstance(first.value, str):
             inputs[name] = first.value
             continue
-        listed = [case.assumptions[name].value for case in cases]
-        distinct = listed[:1] if name != "months" and listed.count(listed[0]) == len(listed) else listed
-        inputs[name] = np.array([np.nan if value is None else value for value in distinct], np.float64).reshape(-1, 1)
-    return inputs, {name: _table_of([case.tables[name] for case in cases]) for name in TABLES}
-
-
-def _table_of(tables: Sequence[Array]) -> Array:
-    """Return the table of some cases: one for all, or a row for each as long as the longest, whose last value holds."""
-    first, most = tables[0], max(len(table) for table in tables)
-    if all(table is first or np.array_equal(table, first) for table in tables):
-        return first
-    return np.stack([np.concatenate((table, np.full(most - len(table), table[-1]))) for table in tables])
+        column = [case.assumptions[name].value for case in cases]
+        if name != "months" and column.count(column[0]) == len(column):
+            column = column[:1]
+        inputs[name] = np.array([np.nan if value is None else value for value in column], np.float64).reshape(-1, 1)
+    tables: dict[str, Array] = {}
+    for name in TABLES:
+        listed = [case.tables[name] for case in cases]
+        tables[name] = listed[0]
+        if not all(table is listed[0] or np.array_equal(table, listed[0]) for table in listed):
+            # a row for each, as long as the longest; the last value of a shorter one holds
+            most = max(len(table) for table in listed)
+            rows = [np.concatenate((table, np.full(most - len(table), table[-1]))) for table in listed]
+            tables[name] = np.stack(rows)
+    return inputs, tables
 
 
 # --- The figures.
@@ -153,68 +169,44 @@ def _levels(values: Mapping[str, Any], own: Array, rent: Array) -> dict[str, Arr
     return {name: np.where(np.isfinite(level), level, np.nan) for name, level in levels.items()}
 
 
-def _investment(values: Mapping[str, Any], count: int) -> dict[str, Array]:
-    """Judge owning instead of renting as an investment, paid in cash, on what it saves each month."""
-    saving = np.broadcast_to(values["saving_in_cash_usd"], (count, values["m"].shape[1]))
-    discount = cashflow.discount(np.ravel(values["monthly_rate_fraction"]), saving.shape[1] - 1)
-    return {
-        "irr_fraction": (1 + internal_rates(saving)) ** 12 - 1,
-        "payback_months": cashflow.payback_months(saving),
-        "discounted_payback_months": cashflow.payback_months(saving * discount),
-    }
-
-
-def _even(values: Mapping[str, Any], count: int) -> dict[str, Array]:
-    """Return the utilisation, the price and the months at which both sides cost the same; NaN without any.
-
-    `hours_needed_fraction` is the utilisation beyond the hours that exist, too.
-    """
-    used = np.full(count, np.nan)
-    if values["rent_billing"] != "take_or_pay":
-        used = _even_at(values, "utilisation_fraction", _UTILISATION_SEARCH, count)
-    return {
-        "hours_needed_fraction": used,
-        "breakeven_utilisation_fraction": np.where(used > 1, np.nan, used),
-        "breakeven_usd_per_gpu_hour": _even_at(values, "rent_usd_per_gpu_hour", RENT_SEARCH_USD, count),
-        "breakeven_months": _even_months(values, count),
-    }
-
-
 def _even_at(values: Mapping[str, Any], name: str, high: float, count: int) -> Array:
     def saving(x: Array, known: Mapping[str, Any] = values) -> Array:
         again = evaluate_again(ALL, known, {name: x.reshape(-1, 1)}, _WORTH)
         return _worth(again, "rent_total_usd", "discount_ratio") - _worth(again, "own_value_usd", None)
 
+    # the last cases that are unsolved, alone
     def of_some(x: Array, rows: Rows) -> Array:
-        return saving(x, {key: _taken(value, rows, count) for key, value in values.items()})
+        return saving(x, {key: _rows_of(value, rows, count) for key, value in values.items()})
 
     return cashflow.roots(saving, np.zeros(count), np.full(count, high), some=of_some)
 
 
-def _taken(value: Any, rows: Rows, count: int) -> Any:
+def _rows_of(value: Any, rows: Rows, count: int) -> Any:
     """Return the rows of some cases of an input, a table or a line; what is one for all cases stays."""
     return value[rows] if np.ndim(value) == 2 and value.shape[0] == count else value
 
 
 def _even_months(values: Mapping[str, Any], count: int) -> Array:
     """Return the shortest comparison over which owning, with resale at its end, costs no more; NaN without any."""
+    # Nothing is owned before the servers arrive, and no comparison is longer than its own months.
     lengths = np.ravel(values["m"])
     first, last = np.floor(np.ravel(values["lead_time_months"])) + 1, np.ravel(values["months"])
-    asked = (lengths >= first[:, None]) & (lengths <= last[:, None])
+    compared = (lengths >= first[:, None]) & (lengths <= last[:, None])
     if has_lengths(values):
         saving = savings_by_length(values)
     else:
-        saving = np.stack([_saving_of_lengths(values, np.array([row]), count) for row in range(count)])
-    wins = asked & (saving >= 0)
+        # a loan that follows the cash, or a later order: each case is evaluated once for each length
+        savings = []
+        for row in range(count):
+            known = {
+                name: _rows_of(value, np.array([row]), count) for name, value in values.items() if name not in _LINES
+            }
+            tables = {name: np.ravel(known.pop(name)) for name in TABLES}
+            months = np.ravel(known.pop("m"))
+            savings.append(outcome({**known, "months": months}, tables).saving_usd)
+        saving = np.stack(savings)
+    wins = compared & (saving >= 0)
     return np.where(wins.any(axis=1), lengths[np.argmax(wins, axis=1)], np.nan)
-
-
-def _saving_of_lengths(values: Mapping[str, Any], row: Rows, count: int) -> Array:
-    """Evaluate a case once for each length."""
-    known = {name: _taken(value, row, count) for name, value in values.items() if name not in _LINES}
-    tables = {name: np.ravel(known.pop(name)) for name in TABLES}
-    lengths = np.ravel(known.pop("m"))
-    return outcome({**known, "months": lengths}, tables).saving_usd
 
 
 _LINES = frozenset(line.name for line in ALL)

@@ -303,11 +303,11 @@ def by_use(case: OwnershipCase, rent: Rent, used: Array) -> Array:
     hours, support = (sum(line(values, name)[0] for name in names) for names in (_CONTRACT[:-1], _CONTRACT[-1:]))
     if rent.supported_usd_per_gpu_hour is not None:  # a share of the rent as asked for, which may end
         names = ("rent_until_months", "rent_after_basis", "rent_after_usd_per_gpu_hour")
-        asked = {
+        as_asked_for = {
             "rent_usd_per_gpu_hour": rent.supported_usd_per_gpu_hour,
             **{name: case.values()[name] for name in names},
         }
-        values = evaluate_months({**inputs, **asked}, _used(case, used / peak), used.size, _CONTRACT[-1:])
+        values = evaluate_months({**inputs, **as_asked_for}, _used(case, used / peak), used.size, _CONTRACT[-1:])
         support = line(values, _CONTRACT[-1])[0]
     return np.asarray(hours + support)
 
@@ -377,6 +377,7 @@ def priced(case: OwnershipCase, fleet: ChosenMix, demand: Array) -> Ledger:
         standing = late * before + (1 - late) * after
         use = np.divide(fleet.owned_used_gpus, standing, out=np.zeros(months), where=standing > 1e-9)
         bought = purchases(case, months, float(after.max()), orders, fleet.life_months, np.minimum(use, 1.0))
+        # Each order is evaluated as one of the largest fleet, whose network's tier it has, and counts in proportion.
         sizes = fleet.orders_gpus[orders] / after.max()
         lines = {name: line(bought, name) * sizes[:, None] for name in _OWNED_TARGETS[:-3]}
         capital = bought["capex_usd"] - bought["loan_usd"] - bought["lease_usd"]
@@ -398,23 +399,7 @@ def priced(case: OwnershipCase, fleet: ChosenMix, demand: Array) -> Ledger:
         financing_deductible += lines["financing_deductible_usd"].sum(axis=0)
         ledger.people[1:] = (late * _people_fte(case, before) + (1 - late) * _people_fte(case, after)) * wages
         deductible += ledger.people
-    _rent(case, fleet, demand, (late, before, after), ledger, wages)
-    rents = [flows for signed in ledger.contracts.values() for flows in signed.values()]
-    deductible = sum([*rents, *ledger.by_use.values(), *ledger.services.values(), ledger.crew], deductible)
-    ledger.tax, ledger.financed_tax = _taxed(case, values, deductible, financing_deductible)
-    return ledger
 
-
-def _rent(
-    case: OwnershipCase,
-    fleet: ChosenMix,
-    demand: Array,
-    standing: tuple[float, Array, Array],
-    ledger: Ledger,
-    wages: Array,
-) -> None:
-    """Add what is rented: hours, contracts, services, and the people who run them."""
-    months = demand.size
     per_gpu = services_per_gpu(case, months) if fleet.rented else np.zeros(months + 1)
     for part in fleet.rented:
         signed = np.nonzero(part.signed_gpus)[0]
@@ -424,25 +409,21 @@ def _rent(
         elif not part.rent.committed and part.used_gpus.any():
             ledger.by_use[part.rent.name] = by_use(case, part.rent, part.used_gpus)
         ledger.services[part.rent.name] = per_gpu * np.append(0.0, part.used_gpus)
-    if not any(part.used_gpus.any() for part in fleet.rented):
-        return
-    late, before, _ = standing
-    # within a month of arrivals more is rented before them than after
-    early = np.minimum(before, demand)
-    early = np.where(fleet.owned_used_gpus >= late * early, early, fleet.owned_used_gpus)
-    rest = (fleet.owned_used_gpus - late * early) / (1 - late)
-    first, then = np.maximum(demand - early, 0.0), np.maximum(demand - rest, 0.0)
-    first, then = (np.where(gpus > 1e-6, gpus, 0.0) for gpus in (first, then))
-    share = case.number("rent_staff_ratio")
-    fte = late * _people_fte(case, first) + (1 - late) * _people_fte(case, then)
-    open_months = late * (first > 0) + (1 - late) * (then > 0)
-    ledger.crew[1:] = share * fte * wages + case.number("rent_control_plane_usd_per_month") * open_months
+    if any(part.used_gpus.any() for part in fleet.rented):
+        # People who run what is rented: within a month of arrivals more is rented before them than after.
+        early = np.minimum(before, demand)
+        early = np.where(fleet.owned_used_gpus >= late * early, early, fleet.owned_used_gpus)
+        then = (fleet.owned_used_gpus - late * early) / (1 - late)
+        rented_early, rented_then = np.maximum(demand - early, 0.0), np.maximum(demand - then, 0.0)
+        rented_early, rented_then = (np.where(gpus > 1e-6, gpus, 0.0) for gpus in (rented_early, rented_then))
+        fte = late * _people_fte(case, rented_early) + (1 - late) * _people_fte(case, rented_then)
+        open_months = late * (rented_early > 0) + (1 - late) * (rented_then > 0)
+        staff_usd = case.number("rent_staff_ratio") * fte * wages
+        ledger.crew[1:] = staff_usd + case.number("rent_control_plane_usd_per_month") * open_months
 
-
-def _taxed(
-    case: OwnershipCase, values: Mapping[str, Any], deductible: Array, financing_deductible: Array
-) -> tuple[Array, Array]:
-    """Return the income tax of the sums: that of what is paid in cash, and what financing adds to it."""
+    # The tax of the sums: that of what is paid in cash, and what financing adds to it.
+    rents = [flows for signed in ledger.contracts.values() for flows in signed.values()]
+    deductible = sum([*rents, *ledger.by_use.values(), *ledger.services.values(), ledger.crew], deductible)
     sums = {
         **values,
         "own_deductible_usd": deductible[None, :],
@@ -450,5 +431,8 @@ def _taxed(
         "rent_deductible_usd": np.zeros((1, deductible.size)),
     }
     evaluate_all(_TAXED, sums, ("own_tax_usd", "own_financing_tax_usd"))
-    taxes = [np.broadcast_to(sums[name], (1, deductible.size))[0] for name in ("own_tax_usd", "own_financing_tax_usd")]
-    return np.array(taxes[0]), np.array(taxes[1])
+    ledger.tax, ledger.financed_tax = (
+        np.array(np.broadcast_to(sums[name], (1, deductible.size))[0])
+        for name in ("own_tax_usd", "own_financing_tax_usd")
+    )
+    return ledger

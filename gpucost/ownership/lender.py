@@ -22,7 +22,7 @@ _INCOMES = {
     "per_gpu_hour": "what an allocated GPU-hour earns, as the plan states it",
     "per_mtok": "what a million tokens earns, as the plan states it",
 }
-_NOTHING_USD = 0.005
+_NOTHING_USD = 0.005  # less than a cent is what rounding leaves of a debt
 
 
 def view(case: OwnershipCase, values: Mapping[str, Any], days: list[date]) -> shape.Lender | None:
@@ -31,12 +31,13 @@ def view(case: OwnershipCase, values: Mapping[str, Any], days: list[date]) -> sh
     if kind not in ("loan", "lease"):
         return None
     lines = _lines(values)
-    service, coverage, ltv = (_months(lines, name) for name in ("debt_service_usd", "dscr_ratio", "ltv_fraction"))
-    due, owed = service > 0, _months(lines, "debt_owed_usd") > _NOTHING_USD
+    service, coverage, ltv = (monthly(lines, name) for name in ("debt_service_usd", "dscr_ratio", "ltv_fraction"))
+    due, owed = service > 0, monthly(lines, "debt_owed_usd") > _NOTHING_USD
     lowest, highest = _worst_month(np.where(due, -coverage, -np.inf)), _worst_month(np.where(owed, ltv, -np.inf))
-    lent = _months(lines, "loan_lent_usd")[0] if kind == "loan" else scalar(values, "lease_usd")
+    lent = monthly(lines, "loan_lent_usd")[0] if kind == "loan" else scalar(values, "lease_usd")
     arrival = int(scalar(values, "arrival_month"))
-    cash, rate = _months(lines, "serviced_cash_usd"), case.number(f"{kind}_rate_fraction") / 12
+    cash, rate = monthly(lines, "serviced_cash_usd"), case.number(f"{kind}_rate_fraction") / 12
+    # LLCR: the cash of the loan's life at its own rate, at the arrival, ÷ what is lent
     worth = float(np.sum(cash * (1 + rate) ** (arrival - np.arange(cash.size))))
     return {
         "financing": kind,
@@ -51,7 +52,7 @@ def view(case: OwnershipCase, values: Mapping[str, Any], days: list[date]) -> sh
         "llcr_ratio": worth / float(lent) if lent > _NOTHING_USD else None,
         "highest_ltv_fraction": None if highest is None else float(ltv[highest]),
         "highest_ltv_month": highest,
-        "settled_by_sale_usd": float(_months(lines, f"own_{kind}_settled_usd").sum()),
+        "settled_by_sale_usd": float(monthly(lines, f"own_{kind}_settled_usd").sum()),
         "years": _years(lines),
         "covenants": _covenants(case, coverage, ltv, due, owed, days),
         "strains": _strains(case, lines),
@@ -64,10 +65,6 @@ def _lines(values: Mapping[str, Any]) -> dict[str, Any]:
     return lines
 
 
-def _months(lines: Mapping[str, Any], name: str) -> Array:
-    return monthly(lines, name)
-
-
 def _worst_month(values: Array) -> int | None:
     """Return the first month of the largest value, but for rounding; None where there is none."""
     return int(np.argmax(np.round(values, 9))) if np.isfinite(values).any() else None
@@ -76,9 +73,9 @@ def _worst_month(values: Array) -> int | None:
 def _years(lines: Mapping[str, Any]) -> list[shape.LenderYear]:
     """Return the years in which debt is due or outstanding; coverage of a year is that of its months with service."""
     service, cash, owed, value = (
-        _months(lines, name) for name in ("debt_service_usd", "serviced_cash_usd", "debt_owed_usd", "pledged_value_usd")
+        monthly(lines, name) for name in ("debt_service_usd", "serviced_cash_usd", "debt_owed_usd", "pledged_value_usd")
     )
-    interest = _months(lines, "interest_usd")
+    interest = monthly(lines, "interest_usd")
     year = np.ceil(np.arange(service.size) / 12).astype(int)
     rows: list[shape.LenderYear] = []
     for number in range(1, int(year.max()) + 1):
@@ -98,7 +95,7 @@ def _years(lines: Mapping[str, Any]) -> list[shape.LenderYear]:
                 "dscr_ratio": available / due if due > 0 else None,
                 "debt_owed_usd": float(owed[last]),
                 "resale_value_usd": float(value[last]),
-                "ltv_fraction": float(owed[last] / value[last]) if value[last] > 1 else None,
+                "ltv_fraction": float(owed[last] / value[last]) if value[last] > 1 else None,  # a dollar is worthless
             }
         )
     return rows
@@ -121,6 +118,7 @@ def _covenants(
         if limit is None or not tested.any():
             continue
         bound = float(limit)
+        # rounded, the first of equal months is the worst; a limit is broken by more than rounding
         worst = int(np.argmin(np.round(np.where(tested, sign * series, np.inf), 9)))
         broken = np.flatnonzero(tested & (sign * series < sign * bound - 1e-9))
         level = float(series[worst])
@@ -142,6 +140,7 @@ def _covenants(
 
 def _strains(case: OwnershipCase, lines: Mapping[str, Any]) -> list[shape.LenderStrain]:
     """Return coverage and debt to value under worse news, the debt as it was signed."""
+    # Income first: where owning saves a rent, the rent falls; a price that is stated is halved.
     worse: list[tuple[str, dict[str, Any]]] = []
     if case.assumptions["income_basis"].value == "rent_saved":
         outlook = case.assumptions["rent_outlook_ratio"]
@@ -159,14 +158,18 @@ def _strains(case: OwnershipCase, lines: Mapping[str, Any]) -> list[shape.Lender
     scale = case.assumptions["residual_scale_ratio"]
     if scale.counts and scale.low is not None:
         worse.append(("resale at the low end of its range", {scale.name: scale.low}))
-    service, owed = _months(lines, "debt_service_usd"), _months(lines, "debt_owed_usd")
+    service, owed = monthly(lines, "debt_service_usd"), monthly(lines, "debt_owed_usd")
     due, rows = service > 0, []
     for name, changes in worse:
         strained = _lines(evaluate_months({**case.columns(), **changes}, case.tables, case.months))
-        cash = np.where(due, _months(strained, "cash_available_usd"), 0.0)
-        value = _months(strained, "pledged_value_usd")
-        looked_back = [_last_year(series) for series in (cash, service)]
-        coverage = np.where(due, looked_back[0] / np.where(due, looked_back[1], 1.0), np.inf)
+        cash = np.where(due, monthly(strained, "cash_available_usd"), 0.0)
+        value = monthly(strained, "pledged_value_usd")
+        # coverage looks back over twelve months, as contracts do: one weak month breaks nothing
+        last_year = []
+        for series in (cash, service):
+            sums = np.cumsum(series)
+            last_year.append(sums - np.concatenate((np.zeros(12), sums))[: sums.size])
+        coverage = np.where(due, last_year[0] / np.where(due, last_year[1], 1.0), np.inf)
         ltv = np.where((owed > _NOTHING_USD) & (value > 1), owed / np.maximum(value, 1.0), 0.0)
         row: shape.LenderStrain = {
             "name": name,
@@ -177,21 +180,16 @@ def _strains(case: OwnershipCase, lines: Mapping[str, Any]) -> list[shape.Lender
     return rows
 
 
-def _last_year(series: Array) -> Array:
-    sums = np.cumsum(series)
-    return sums - np.concatenate((np.zeros(12), sums))[: sums.size]
-
-
-def said(lent: shape.Lender | None) -> list[str]:
-    """Say each covenant in a sentence: kept with what headroom, or broken from which month on."""
+def broken_covenants(lent: shape.Lender | None) -> list[str]:
+    """Return a sentence for each covenant that is broken: from which month on, and how badly."""
     if lent is None:
         return []
-    texts = {"min_dscr_ratio": "debt service coverage", "max_ltv_fraction": "debt to resale value"}
+    names = {"min_dscr_ratio": "debt service coverage", "max_ltv_fraction": "debt to resale value"}
     messages = []
     for row in lent["covenants"]:
         ratio = row["name"] == "min_dscr_ratio"
         limit, worst = (f"{x:.2f}" if ratio else f"{x:.0%}" for x in (row["limit"], row["worst"]))
-        bound = f"{texts[row['name']]} of {'at least' if ratio else 'at most'} {limit}"
+        bound = f"{names[row['name']]} of {'at least' if ratio else 'at most'} {limit}"
         if row["breached_month"] is not None:
             messages.append(
                 f"Covenant broken: {bound} fails from month {row['breached_month']} ({row['breached_on']}) in"

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import date, timedelta
-from itertools import zip_longest
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -24,48 +23,51 @@ from gpucost.money.mix import Crew, MixSupply, Team
 from gpucost.money.price_paths import read_months
 from gpucost.options import OPTIONS
 from gpucost.ownership import fleet
-from gpucost.ownership.alternatives import price_by_use, scalar
-from gpucost.ownership.answer import credits_said, ends_said
+from gpucost.ownership.alternatives import contract_end, price_by_use, scalar
+from gpucost.ownership.answer import credit_remarks, ending_warnings
 from gpucost.ownership.assemble import OwnershipCase, assemble
 from gpucost.ownership.fleet import ChosenMix, Ledger, Rent, Rented
 from gpucost.ownership.offers import layered
 from gpucost.ownership.plan import PlanFile
 from gpucost.ownership.statements import exchange_rates, worth_in_currency
-from gpucost.units import DAYS_PER_MONTH, parse_fraction, share_in
+from gpucost.units import parse_fraction, share_in
 
 # --- What capacity can be had, as supplies of the mix: owned servers from the plan, and rent by its terms.
 
 Array = NDArray[np.float64]
 
 OWN, BRIDGE = "own", "bridge"
-_TAKEN = (OWN, BRIDGE, "demand", "idle")  # what is bought, and the columns of a month
+_RESERVED_NAMES = (OWN, BRIDGE, "demand", "idle")  # what is bought, and the columns of a month
 _SHORTEST_OWNERSHIP_MONTHS = 12  # assumed: nobody buys servers to resell them within a year
 _SPOT_SHARE = 0.3  # assumed: of each month's demand, what spot may carry
 
 
 def read_entries(case: OwnershipCase) -> list[Rent]:
     """Make the supplies of a plan, as they were read, each of a name of its own."""
-    entries = case.special.get("supply") or ()
-    rents = [_read_entry(case, entry) for entry in entries]
+    rents: list[Rent] = []
+    for entry in case.special.get("supply") or ():
+        terms = {key: value for key, value in entry.items() if key not in ("valid_until", "renewal_usd_per_gpu_hour")}
+        rent = Rent(**{"name": entry["kind"], **terms})
+        rent = replace(rent, **_end_of(case, rent, entry.get("valid_until"), entry.get("renewal_usd_per_gpu_hour")))
+        rule = OPTIONS[rent.kind]
+        if rule.take_or_pay and rent.term_months < 1:
+            raise UsageError(f"supply {rent.name!r}: {rule.label} needs term_months of at least 1.")
+        unheeded = [name for name in _OF_TERMS if getattr(rent, name)]
+        if not rule.take_or_pay and unheeded:
+            raise UsageError(
+                f"supply {rent.name!r}: {rule.label} is paid by use and has no {unheeded[0]}. Leave it out,"
+                " or give another `kind`."
+            )
+        rents.append(rent)
     names = [rent.name for rent in rents]
-    taken = [(name, "names something else in every mix") for name in names if name in _TAKEN]
-    for name, why in [*taken, *((name, "is given twice") for name in repeated(names))]:
-        raise UsageError(f"supply {name!r} {why}. Give each supply a `name` of its own.")
+    for name in names:
+        if name in _RESERVED_NAMES:
+            raise UsageError(
+                f"supply {name!r} names something else in every mix. Give each supply a `name` of its own."
+            )
+    for name in repeated(names):
+        raise UsageError(f"supply {name!r} is given twice. Give each supply a `name` of its own.")
     return rents
-
-
-def _read_entry(case: OwnershipCase, entry: Mapping[str, Any]) -> Rent:
-    terms = {key: value for key, value in entry.items() if key not in ("valid_until", "renewal_usd_per_gpu_hour")}
-    rent = Rent(**{"name": entry["kind"], **terms})
-    rent = replace(rent, **_end_of(case, rent, entry.get("valid_until"), entry.get("renewal_usd_per_gpu_hour")))
-    if OPTIONS[rent.kind].take_or_pay and rent.term_months < 1:
-        raise UsageError(f"supply {rent.name!r}: {OPTIONS[rent.kind].label} needs term_months of at least 1.")
-    if not OPTIONS[rent.kind].take_or_pay and (unheeded := [name for name in _OF_TERMS if getattr(rent, name)]):
-        raise UsageError(
-            f"supply {rent.name!r}: {OPTIONS[rent.kind].label} is paid by use and has no {unheeded[0]}. Leave it out,"
-            " or give another `kind`."
-        )
-    return rent
 
 
 def _end_of(case: OwnershipCase, rent: Rent, until: Any, renewal: Any) -> dict[str, Any]:
@@ -137,7 +139,8 @@ def rented(case: OwnershipCase, rent: Rent, demand: Array) -> MixSupply:
         hours = fleet.by_use(case, rent, np.ones(months))[1:] * ratio
         return MixSupply(rent.name, False, hours + services, most)
     flows = fleet.contracts(case, rent, months, np.arange(months)) * rent.unit_gpus
-    unit = flows @ np.append(_at_start(case, months), ratio)
+    # the month of signing is paid at its start, undiscounted but for the tax that it saves
+    unit = flows @ np.append(scalar(fleet.rates(case, months), "after_tax_ratio"), ratio)
     wait, term = int(rent.lead_time_months), int(rent.term_months)
     last = int(rent.until_months + 1e-9) if ended and rent.until_months is not None else None
     nothing = np.zeros(months)
@@ -148,10 +151,6 @@ def _worth_by_month(case: OwnershipCase, months: int) -> Array:
     """Return the present value, after tax, of a dollar in each month."""
     values = fleet.rates(case, months)
     return np.asarray(fleet.line(values, "discount_ratio")[0][1:] * scalar(values, "after_tax_ratio"))
-
-
-def _at_start(case: OwnershipCase, months: int) -> Array:
-    return np.array([scalar(fleet.rates(case, months), "after_tax_ratio")])
 
 
 def owned(
@@ -172,6 +171,8 @@ def owned(
     whole = int(lead)
     at_once = {"loss_basis": "at_once"}
     orders = np.arange(months)
+    # The cost of a unit is that of an idle one, of use the energy that it adds: the program needs them apart. Either is
+    # evaluated for the whole fleet, whose network's tier it has, and shared out.
     idle = fleet.purchases(case, months, fleet_gpus, orders, life_months, np.zeros(months), **at_once)
     unit = fleet.line(idle, "own_value_usd").sum(axis=1) * node / fleet_gpus
     paid = [np.broadcast_to(np.ravel(idle[name]), months) for name in ("capex_usd", "loan_usd", "lease_usd")]
@@ -289,14 +290,39 @@ def answer(
     """Find the cheapest mix and explain it."""
     peak = float(np.ceil(max(demand.max(), 1.0)))
     case = assemble(catalog, plan, {"gpus": peak, **flags, "months": float(demand.size)}, special)
-    rents = _rents(case, limits)
-    best, alone = _chosen(case, rents, demand, limits)
-    problem, solved, ledger = best
+    # the ways to rent are the plan's, else the market's
+    stated_share, most = limits.get("spot_share"), limits.get("max_on_demand")
+    share = parse_fraction(_SPOT_SHARE if stated_share is None else stated_share, "spot share")
+    rents = read_entries(case) or _from_market(case, share, np.inf if most is None else float(most))
+    (problem, solved, ledger), alone = _cheapest(case, rents, demand, limits)
     ids = {entry.source_id for entry in case.assumptions.values()} | {rent.source_id for rent in rents}
     pure = {name: None if option is None else option.ledger.cost_usd for name, option in alone.items()}
     best_pure = min((cost for cost in pure.values() if cost is not None), default=None)
     plan_ = plan_rows(problem, solved, ledger)
-    paid, ends = _paid(case, ledger, rents, Providers(catalog.rows("providers"))), contract_ends(case, rents)
+    supplies = _supplies(case, ledger, rents, Providers(catalog.rows("providers")))
+    ends: list[shape.ContractEnd] = []
+    for rent in rents:
+        then, then_usd = rent.after_note or "rent by use", rent.after_usd_per_gpu_hour
+        end = contract_end(case, rent.name, rent.until_months, rent.usd_per_gpu_hour, then, then_usd)
+        if end is not None:
+            ends.append(end)
+    currency: shape.MixCurrency | None = None
+    rates = exchange_rates(case)
+    if rates is not None:
+        cost, wacc, basis = worth_in_currency(
+            case, rates, ledger.paid_in_cash(), ledger.discount, ledger.financing_worth
+        )
+        currency = {
+            "currency": str(case.special["currency"]).upper(),
+            "usd_per_unit": float(rates[0]),
+            "usd_per_unit_on": str(case.special.get("usd_per_unit_on") or "not stated"),
+            "cost": cost,
+            "wacc_fraction": wacc,
+            "discounting": basis,
+        }
+    unproven = []
+    if solved.gap_fraction > _PROVEN_GAP_FRACTION:
+        unproven = [f"the search stopped at its limit: a cheaper mix may exist, by at most {solved.gap_fraction:.2%}"]
     used = {name for name, gpus in solved.used_gpus.items() if gpus.any()}
     saving = None if best_pure is None else max(0.0, best_pure - ledger.cost_usd)  # the search takes the single one too
     return {
@@ -313,25 +339,26 @@ def answer(
         "cash_by_month": _cash_rows(ledger),
         "marginal_values": _marginal_rows(solved),
         "gap_fraction": solved.gap_fraction,
-        "supplies": paid,
+        "supplies": supplies,
         "contract_ends": ends,
-        "currency": _currency(case, ledger),
+        "currency": currency,
         "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
-        "warnings": ends_said(case, [row for row in ends if row["option"] in used])
+        "warnings": ending_warnings(case, [row for row in ends if row["option"] in used])
         + [text for text in case.warnings if "whole servers" not in text]
-        + _unproven(solved)
-        + credits_said(paid, "what it is rented for"),
+        + unproven
+        + credit_remarks(supplies, "what it is rented for"),
         "sources": cited({name: catalog.source(name) for name in ids if name}, sorted(ids)),
     }
 
 
-def _chosen(
+def _cheapest(
     case: OwnershipCase, rents: list[Rent], demand: Array, limits: Mapping[str, Any]
 ) -> tuple[PricedMix, dict[str, PricedMix | None]]:
     """Return the cheapest mix and each way alone, all priced by the formulas of the comparison.
 
     Fleets on each tier of the network are searched apart, as a larger one pays more per GPU for all of it.
     """
+    # From the largest fleet down: what a smaller one may save is the dearer tier, and its ways to rent are the same.
     owning = limits.get("own", case.special.get("own", True))
     sizes = _fleet_sizes(case, demand.max()) if owning else [0.0]
     mixes: list[PricedMix] = []
@@ -355,10 +382,11 @@ def _chosen(
             if before is None or (option is not None and option.ledger.cost_usd < before.ledger.cost_usd):
                 alone[name] = option
         carrying = [option for option in options.values() if option is not None]
-        cheapest = min(carrying, key=lambda option: option.ledger.cost_usd, default=None)
-        if solved is not None and cheapest is not None and cheapest.ledger.cost_usd < mixes[-1].ledger.cost_usd:
+        best = min(carrying, key=lambda option: option.ledger.cost_usd, default=None)
+        # The program's prices are not quite those of the cash flows: a single way may be cheaper by these.
+        if solved is not None and best is not None and best.ledger.cost_usd < mixes[-1].ledger.cost_usd:
             bound = solved.cost_usd * (1 - solved.gap_fraction)
-            mixes.append(_priced(case, rents, problem, program.from_single(problem, cheapest.solved, bound)))
+            mixes.append(_priced(case, rents, problem, program.from_single(problem, best.solved, bound)))
     if case.bent:  # the other end of what losses are worth
         untaxed = replace(
             case,
@@ -385,22 +413,6 @@ def _priced(case: OwnershipCase, rents: list[Rent], problem: program.MixProblem,
     life = problem.months if bought is None else bought.term_months
     chosen = ChosenMix(orders, life, solved.used_gpus.get(OWN, nothing), rented)
     return PricedMix(problem, solved, fleet.priced(case, chosen, problem.demand_gpus))
-
-
-def _currency(case: OwnershipCase, ledger: Ledger) -> shape.MixCurrency | None:
-    """Return what the mix costs in the currency asked for, as the comparison counts it."""
-    rates = exchange_rates(case)
-    if rates is None:
-        return None
-    cost, wacc, basis = worth_in_currency(case, rates, ledger.paid_in_cash(), ledger.discount, ledger.financing_worth)
-    return {
-        "currency": str(case.special["currency"]).upper(),
-        "usd_per_unit": float(rates[0]),
-        "usd_per_unit_on": str(case.special.get("usd_per_unit_on") or "not stated"),
-        "cost": cost,
-        "wacc_fraction": wacc,
-        "discounting": basis,
-    }
 
 
 _EXPLAINED = (
@@ -449,22 +461,9 @@ def _searched(
     return solved, pure
 
 
-def _unproven(solved: program.Solution) -> list[str]:
-    if solved.gap_fraction <= _PROVEN_GAP_FRACTION:
-        return []
-    return [f"the search stopped at its limit: a cheaper mix may exist, by at most {solved.gap_fraction:.2%}"]
-
-
 def rate_of(case: OwnershipCase) -> float:
     """Return the monthly rate at which the mix is discounted."""
     return scalar(fleet.rates(case, 1), "monthly_rate_fraction")
-
-
-def _rents(case: OwnershipCase, limits: Mapping[str, Any]) -> list[Rent]:
-    """Return the ways to rent: the plan's, else the market's."""
-    asked_share, most = limits.get("spot_share"), limits.get("max_on_demand")
-    share = parse_fraction(_SPOT_SHARE if asked_share is None else asked_share, "spot share")
-    return read_entries(case) or _from_market(case, share, np.inf if most is None else float(most))
 
 
 def problem_of(
@@ -503,10 +502,16 @@ def problem_of(
 
 def _pure_rows(problem: program.MixProblem, pure: Mapping[str, float | None]) -> list[shape.Pure]:
     """Return what each way alone would cost, or why it cannot carry the demand."""
-    return [
-        {"option": name, "cost_usd": cost, "note": "" if cost is not None else _cannot(problem, name)}
-        for name, cost in pure.items()
-    ]
+    leads = {supply.name: supply.lead_months for supply in problem.supplies}
+    rows: list[shape.Pure] = []
+    for name, cost in pure.items():
+        note = ""
+        if cost is None and leads[name]:
+            note = f"cannot carry the demand alone: nothing works before month {leads[name] + 1}"
+        elif cost is None:
+            note = "cannot carry the demand alone: its limit is below the demand, or the budget too small"
+        rows.append({"option": name, "cost_usd": cost, "note": note})
+    return rows
 
 
 def plan_rows(problem: program.MixProblem, solved: program.Solution, ledger: Ledger) -> list[shape.PlanRow]:
@@ -588,7 +593,7 @@ def _month_rows(problem: program.MixProblem, solved: program.Solution, rate: flo
     rows = []
     for month in range(problem.months):
         used = {f"{s.name}_gpus": float(solved.used_gpus[s.name][month]) for s in problem.supplies}
-        idle = sum(float(held[month] - solved.used_gpus[name][month]) for name, held in solved.capacity_gpus.items())
+        idle = sum(float(gpus[month] - solved.used_gpus[name][month]) for name, gpus in solved.capacity_gpus.items())
         value = float(np.asarray(demand_value)[month]) * (1 + rate) ** (month + 1)
         row = {"month": month + 1, "demand_gpus": float(problem.demand_gpus[month]), **used}
         rows.append(cast(shape.MixMonth, row | {"idle_gpus": idle, "marginal_usd_per_gpu_month": value}))
@@ -623,60 +628,31 @@ def _marginal_rows(solved: program.Solution) -> list[shape.Marginal]:
     return rows
 
 
-def _cannot(problem: program.MixProblem, name: str) -> str:
-    supply = next(entry for entry in problem.supplies if entry.name == name)
-    if supply.lead_months:
-        return f"cannot carry the demand alone: nothing works before month {supply.lead_months + 1}"
-    return "cannot carry the demand alone: its limit is below the demand, or the budget too small"
-
-
-def contract_ends(case: OwnershipCase, rents: Sequence[Rent]) -> list[shape.ContractEnd]:
-    """Return the ways to rent whose price ends within the plan, and what follows."""
-    rows: list[shape.ContractEnd] = []
-    for rent in rents:
-        until = rent.until_months
-        if until is None or until >= case.months:
-            continue
-        after, note = rent.after_usd_per_gpu_hour, rent.after_note
-        rows.append(
-            {
-                "option": rent.name,
-                "ends_on": str(case.start + timedelta(days=round(until * DAYS_PER_MONTH) - 1)),
-                "month": until,
-                "usd_per_gpu_hour": rent.usd_per_gpu_hour,
-                "then": note or "rent by use",
-                "then_usd_per_gpu_hour": after,
-            }
-        )
-    return rows
-
-
-def _paid(case: OwnershipCase, ledger: Ledger, rents: list[Rent], sellers: Providers) -> list[shape.SupplyRow]:
+def _supplies(case: OwnershipCase, ledger: Ledger, rents: list[Rent], sellers: Providers) -> list[shape.SupplyRow]:
     """Return the ways to rent with the layers of their prices, and what the same credits pay of each in this mix."""
-    priced_rents = [rent for rent in rents if rent.offer]
-    bills = [_bill(ledger, rent.name) for rent in priced_rents]
-    offers = [rent.offer for rent in priced_rents if rent.offer]
-    paid = credited_by_month(case.credits, offers, np.array(bills), case.as_of) if case.credits and priced_rents else ()
-    drawn = dict(zip((rent.name for rent in priced_rents), zip_longest(bills, paid, fillvalue=0.0), strict=True))
-    rows = [_supply_row(rent, *drawn.get(rent.name, (0.0, 0.0))) for rent in rents]
-    for row, rent in zip(rows, rents, strict=True):
+    offers = [rent.offer for rent in rents if rent.offer]
+    bills: dict[str, Array] = {}  # what is paid to a seller by month; what is due at a month's start belongs to it
+    for rent in rents:
+        if rent.offer:
+            signed = [*ledger.contracts.get(rent.name, {}).values()]
+            flows = sum(signed, ledger.by_use.get(rent.name, np.zeros(ledger.months + 1)))
+            bills[rent.name] = np.append(flows[0] + flows[1], flows[2:])
+    credits: dict[str, float] = {}
+    if case.credits and offers:
+        paid = credited_by_month(case.credits, offers, np.array([*bills.values()]), case.as_of)
+        credits = dict(zip(bills, paid, strict=True))
+    rows: list[shape.SupplyRow] = []
+    for rent in rents:
+        fields = [
+            name for name in rent.__struct_fields__ if name in shape.SupplyRow.__annotations__ and name != "offer"
+        ]
+        row: dict[str, Any] = {name: getattr(rent, name) for name in fields}
+        row["max_gpus"] = None if np.isinf(rent.max_gpus) else rent.max_gpus
+        row |= layered(rent.offer, float(np.sum(bills.get(rent.name, 0.0))), credits.get(rent.name, 0.0))
         if rent.offer:
             row["seller"] = sellers.name(rent.offer.provider)
+        rows.append(cast(shape.SupplyRow, row))
     return rows
-
-
-def _bill(ledger: Ledger, name: str) -> Array:
-    """Return what is paid to a seller by month; what is due at a month's start belongs to it."""
-    signed = [*ledger.contracts.get(name, {}).values()]
-    flows = sum(signed, ledger.by_use.get(name, np.zeros(ledger.months + 1)))
-    return np.append(flows[0] + flows[1], flows[2:])
-
-
-def _supply_row(rent: Rent, bill: Any, credits_usd: float) -> shape.SupplyRow:
-    row = {name: getattr(rent, name) for name in rent.__struct_fields__ if name != "offer"}
-    row = {name: value for name, value in row.items() if name in shape.SupplyRow.__annotations__}
-    row["max_gpus"] = None if np.isinf(rent.max_gpus) else rent.max_gpus
-    return cast(shape.SupplyRow, {**row, **layered(rent.offer, float(np.sum(bill)), credits_usd)})
 
 
 def lead(

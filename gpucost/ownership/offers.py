@@ -108,6 +108,7 @@ class Renter(Struct, frozen=True, dict=True):
         market = market_of(self.catalog)
         offers = market.facts.offers
         places = [place for place in offered(self.catalog, self.gpu.id, **filters).tolist() if accepts(offers[place])]
+        # Who needs a node or more rents machines of at least eight, or of a whole node, where there are any.
         if self.gpus >= self.node:
             places = [place for place in places if offers[place].gpus >= min(8, self.node)] or places
         places = [place for place in places if prefers(offers[place])] or places
@@ -115,10 +116,41 @@ class Renter(Struct, frozen=True, dict=True):
 
     def choice(self, entry: Rentable, name: str = "") -> RentChoice:
         """Return an offer as a choice to rent; work on all GPUs together is done again after an interruption."""
-        rate = self.rates.of_offer(entry.offer)
+        offer, upfront = entry.offer, 0.0
+        rate = self.rates.of_offer(offer)
         memory_gb = self.gpu.memory_gib * GIB / GB * self.node
         stretch = held_ratio(rate, max(1.0, self.gpus / self.node), memory_gb)
-        return self.bounded(_from_offer(entry, name, stretch, rate.measured))
+        if offer.upfront_usd and offer.term_months:
+            upfront = min(1.0, offer.upfront_usd / (offer.usd_per_hour * HOURS_PER_MONTH * offer.term_months))
+        region_text = f" in {offer.region}" if offer.region else ""
+        rule = OPTIONS[offer.option]
+        note = f"{offer.provider} {offer.instance_type}{region_text}, {rule.label}, {entry.told()}"
+        if entry.paid_ratio > 1:
+            note += f"; {entry.paid_ratio:.3g} accelerators are paid for each that is needed: machines are sold whole"
+        if entry.refusal:
+            note += f"; {entry.refusal}"
+        if rule.interruptible:
+            basis = "as measured" if rate.measured else "a prior"
+            note += f"; hours × {stretch:.3g} for preemptions ({basis}), and it may not be there when needed"
+        choice = RentChoice(
+            name or f"{offer.option}_{offer.provider}",
+            entry.usd_per_gpu_hour * entry.paid_ratio,
+            offer.billing,
+            offer.term_months,
+            upfront,
+            stretch,
+            low=entry.low_usd_per_gpu_hour * entry.paid_ratio,
+            high=entry.high_usd_per_gpu_hour * entry.paid_ratio,
+            source_id=offer.source_id,
+            note=note,
+            provider=offer.provider,
+            option=offer.option,
+            offer_id=offer.offer_id,
+            observed_on=str(offer.observed_on),
+            age_days=offer.age_days,
+            offer=offer,
+        )
+        return self.bounded(choice)
 
     def bounded(self, choice: "RentChoice") -> "RentChoice":
         """Return a choice that ends with its contract or discount, and what an hour costs after it."""
@@ -137,41 +169,6 @@ class Renter(Struct, frozen=True, dict=True):
             after_usd_per_gpu_hour=after,
             after_note=note if after is not None else "the same price, as no other is known",
         )
-
-
-def _from_offer(entry: Rentable, name: str = "", stretch_ratio: float = 1.0, measured: bool = True) -> RentChoice:
-    """Return an offer of the catalog as a choice to rent, at its quote."""
-    offer, upfront = entry.offer, 0.0
-    if offer.upfront_usd and offer.term_months:
-        upfront = min(1.0, offer.upfront_usd / (offer.usd_per_hour * HOURS_PER_MONTH * offer.term_months))
-    region_text = f" in {offer.region}" if offer.region else ""
-    label = OPTIONS[offer.option].label
-    note = f"{offer.provider} {offer.instance_type}{region_text}, {label}, {entry.told()}"
-    if entry.paid_ratio > 1:
-        note += f"; {entry.paid_ratio:.3g} accelerators are paid for each that is needed: machines are sold whole"
-    if entry.refusal:
-        note += f"; {entry.refusal}"
-    if OPTIONS[offer.option].interruptible:
-        rate_basis = "as measured" if measured else "a prior"
-        note += f"; hours × {stretch_ratio:.3g} for preemptions ({rate_basis}), and it may not be there when needed"
-    return RentChoice(
-        name or f"{offer.option}_{offer.provider}",
-        entry.usd_per_gpu_hour * entry.paid_ratio,
-        offer.billing,
-        offer.term_months,
-        upfront,
-        stretch_ratio,
-        low=entry.low_usd_per_gpu_hour * entry.paid_ratio,
-        high=entry.high_usd_per_gpu_hour * entry.paid_ratio,
-        source_id=offer.source_id,
-        note=note,
-        provider=offer.provider,
-        option=offer.option,
-        offer_id=offer.offer_id,
-        observed_on=str(offer.observed_on),
-        age_days=offer.age_days,
-        offer=offer,
-    )
 
 
 def layered(
@@ -197,14 +194,18 @@ def layered(
 def rent_of_provider(renter: Renter, provider: str, region: str | None, option: str | None) -> RentChoice:
     """Return a provider's price: on demand unless an option is named, the first of its regions and tiers."""
     gpu = renter.gpu.id
-    prefers: Callable[[Offer], bool] = (lambda offer: True) if option else _is_on_demand
-    found = renter.first(prefers=prefers, provider=provider, region=region, option=option)
-    if found is None:
+    offer = renter.first(
+        prefers=lambda offer: option is not None or is_plain(offer.option),
+        provider=provider,
+        region=region,
+        option=option,
+    )
+    if offer is None:
         raise PriceMissingError(
             f"{provider} has no price of {gpu}{f' as {option}' if option else ''} in the catalog. "
             "Give one with --rent 2.35, or list what there is: gpucost prices --gpu " + gpu
         )
-    choice = renter.choice(found, "rent")
+    choice = renter.choice(offer, "rent")
     if not np.isfinite(choice.stretch_ratio):
         raise NothingFitsError(
             f"{provider}'s {gpu} as {OPTIONS[choice.option].label} is interrupted so often that work on"
@@ -215,20 +216,15 @@ def rent_of_provider(renter: Renter, provider: str, region: str | None, option: 
 
 def market_rent(renter: Renter) -> RentChoice:
     """Return what the market asks for so many accelerators on demand: the first offer that any question would name."""
-    found = renter.first(_by_the_hour)
-    if found is None:
+    offer = renter.first(_by_the_hour)
+    if offer is None:
         raise PriceMissingError(f"no rental price of {renter.gpu.id} in the catalog. Give one with --rent 2.35.")
-    return renter.choice(found, "rent")
-
-
-def _is_on_demand(offer: Offer) -> bool:
-    """Tell whether an offer is bought by the hour, without a term."""
-    return is_plain(offer.option)
+    return renter.choice(offer, "rent")
 
 
 def _by_the_hour(offer: Offer) -> bool:
     """Tell whether an offer is bought and paid by the hour."""
-    return _is_on_demand(offer) and offer.billing == "per_use"
+    return is_plain(offer.option) and offer.billing == "per_use"
 
 
 def by_use(renter: Renter, provider: str | None) -> RentChoice | None:
@@ -250,27 +246,28 @@ _OTHER_TERMS: dict[str, Callable[[Offer], bool]] = {
 }
 
 
-def other_choices(renter: Renter, provider: str | None, asked: Offer | None = None) -> list[RentChoice]:
+def other_choices(renter: Renter, provider: str | None, rented: Offer | None = None) -> list[RentChoice]:
     """Return the first offer for one year, for three years and as spot, of one provider or of all.
 
     Terms on which the rent is asked for already are no other choice.
     """
     choices = []
     for name, accepts in _OTHER_TERMS.items():
-        if asked is not None and accepts(asked):
+        if rented is not None and accepts(rented):
             continue
-        if found := renter.first(accepts, provider=provider):
-            choices.append(renter.choice(found, name))
+        if offer := renter.first(accepts, provider=provider):
+            choices.append(renter.choice(offer, name))
+    # work that would never end on it is no choice
     return [choice for choice in choices if np.isfinite(choice.stretch_ratio)]
 
 
-def check_upfront(values: Mapping[str, Any], where: str) -> None:
+def check_upfront(values: Mapping[str, Any], origin: str) -> None:
     """Refuse a share that is paid at the start of each term where there is no term: nothing would ever bill it."""
     share = values["rent_upfront_fraction"]
     if share and not values["rent_term_months"]:
         raise UsageError(
-            f"{where}: {100 * share:.3g}% is paid upfront, at the start of a term, and there is no term. Give one, such"
-            " as 12 months (rent_term_months), or leave the upfront share out (rent_upfront_fraction)."
+            f"{origin}: {100 * share:.3g}% is paid upfront, at the start of a term, and there is no term. Give one,"
+            " such as 12 months (rent_term_months), or leave the upfront share out (rent_upfront_fraction)."
         )
 
 
@@ -298,17 +295,16 @@ Entry = dict[str, Any]
 def read_quotes(quotes: Any, rates: Rates) -> list[Entry]:
     """Return quotes by name, and those of files, as rent options of a plan, in USD."""
     entries: list[Entry] = []
-    for called, terms in QUOTES.read(quotes, "quote").items():
-        if not called.strip():
+    for name, terms in QUOTES.read(quotes, "quote").items():
+        if not name.strip():
             raise UsageError(f"a quote needs a name before its terms, such as acme={terms}.")
-        file = Path(called).suffix.lower() in (".csv", ".xlsx") and terms in (None, "")
-        entries += read_file(Path(called), rates) if file else [_read_quote(called, str(terms), rates)]
+        is_file = Path(name).suffix.lower() in (".csv", ".xlsx") and terms in (None, "")
+        entries += read_file(Path(name), rates) if is_file else [_read_quote(name, str(terms), rates)]
     if len(entries) > MOST:
         raise UsageError(
             f"{len(entries):,} quotes are more than the {MOST:,} that are compared at once. Keep the best."
         )
-    names = [entry["name"] for entry in entries]
-    if twice := repeated(names):
+    if twice := repeated([entry["name"] for entry in entries]):
         raise UsageError(f"quote {twice[0]!r} is given twice. Name each once.")
     return entries
 
@@ -316,9 +312,9 @@ def read_quotes(quotes: Any, rates: Rates) -> list[Entry]:
 def _read_quote(name: str, text: str, rates: Rates = lambda code: 1.0) -> Entry:
     """Read the terms of one quote.
 
-    >>> read_quote("acme", "$2.46/h, 1 year, take-or-pay, 20% upfront")["rent_term_months"]
+    >>> _read_quote("acme", "$2.46/h, 1 year, take-or-pay, 20% upfront")["rent_term_months"]
     12.0
-    >>> round(read_quote("acme", "1460/month, until 2027-06-30, then 2.2/h")["rent_usd_per_gpu_hour"], 6)
+    >>> round(_read_quote("acme", "1460/month, until 2027-06-30, then 2.2/h")["rent_usd_per_gpu_hour"], 6)
     2.0
     """
     price, *terms = (part.strip() for part in text.split(","))
@@ -332,30 +328,31 @@ _PER_MONTH = re.compile(r"(?<!\s)\s*(/|per)\s*(gpu[- ]?)?(month|mo)$", re.IGNORE
 _CURRENCY = re.compile(r"^([A-Z]{3})\s*(?=[\d.])|(?<=\d)\s*([A-Z]{3})$")
 
 
-def _price(text: str, where: str, rates: Rates) -> float:
+def _price(text: str, origin: str, rates: Rates) -> float:
     """Read a price per GPU, of an hour or a month, in USD or in another currency."""
     monthly = _PER_MONTH.search(text.strip())
     bare = _hourly(_PER_MONTH.sub("", text.strip())).replace("€", "EUR ").replace("£", "GBP ")
     code = _CURRENCY.search(bare)
-    usd = parse_usd(_CURRENCY.sub("", bare), where)
+    usd = parse_usd(_CURRENCY.sub("", bare), origin)
     if code:
         usd *= rates(str(code[1] or code[2]))
-    return float(USD_PER_GPU_HOUR.read(usd / HOURS_PER_MONTH if monthly else usd, where))
+    return float(USD_PER_GPU_HOUR.read(usd / HOURS_PER_MONTH if monthly else usd, origin))
 
 
-def _with_upfront(entry: Entry, where: str) -> Entry:
+def _with_upfront(entry: Entry, origin: str) -> Entry:
     """Return an entry whose amount upfront per GPU is a part of its price: that part is paid at the start."""
     amount = entry.pop("upfront_usd_per_gpu", None)
     if amount is None:
         return entry
     if not entry["rent_term_months"]:
-        raise UsageError(f"{where}: {amount:g} is paid upfront, and there is no term. Give one, such as 12 months.")
+        raise UsageError(f"{origin}: {amount:g} is paid upfront, and there is no term. Give one, such as 12 months.")
+    # the price that is stated is what recurs: the amount, spread over the term, comes on top of it
     hourly = amount / (entry["rent_term_months"] * HOURS_PER_MONTH)
     whole = entry["rent_usd_per_gpu_hour"] + hourly
     return {**entry, "rent_usd_per_gpu_hour": whole, "rent_upfront_fraction": hourly / whole}
 
 
-def _hedged(entry: Entry, where: str) -> Entry:
+def _hedged(entry: Entry, origin: str) -> Entry:
     """Return an entry as inputs: a fixed price does not move, one with a floor or a cap moves between them.
 
     A share of the hours is a blend: the others are rented as asked for.
@@ -363,10 +360,10 @@ def _hedged(entry: Entry, where: str) -> Entry:
     floor, cap = (entry.pop(f"{name}_usd_per_gpu_hour", None) for name in ("floor", "cap"))
     price = entry["rent_usd_per_gpu_hour"]
     if floor is not None and cap is not None and floor > cap:
-        raise UsageError(f"{where}: the floor of {floor:g} is above the cap of {cap:g}. Change one.")
+        raise UsageError(f"{origin}: the floor of {floor:g} is above the cap of {cap:g}. Change one.")
     if entry.pop("fixed", False):
         if floor is not None or cap is not None:
-            raise UsageError(f"{where}: a fixed price has no floor and no cap. Leave one of the two out.")
+            raise UsageError(f"{origin}: a fixed price has no floor and no cap. Leave one of the two out.")
         entry |= {"rent_path_basis": "flat", "rent_decline_fraction": 0.0}
     if floor is not None:
         entry["rent_floor_ratio"] = floor / price
@@ -376,9 +373,9 @@ def _hedged(entry: Entry, where: str) -> Entry:
     if share_fraction is None or share_fraction == 1:
         return entry
     if not 0 < share_fraction < 1:
-        raise UsageError(f"{where}: {share_fraction:g} is no share of the hours. Write 50% of the hours.")
+        raise UsageError(f"{origin}: {share_fraction:g} is no share of the hours. Write 50% of the hours.")
     if later := [name for name in ("valid_until", "renewal_usd_per_gpu_hour") if name in entry]:
-        raise UsageError(f"{where}: a share of the hours has no end of its own yet. Leave {later[0]} out.")
+        raise UsageError(f"{origin}: a share of the hours has no end of its own yet. Leave {later[0]} out.")
     part = {"share": share_fraction, **{key: value for key, value in entry.items() if key != "name"}}
     return {"name": entry["name"], "parts": [part, {"share": 1 - share_fraction}]}
 
@@ -418,15 +415,6 @@ def _term(name: str, text: str, rates: Rates) -> tuple[str, Any]:
 
 def read_file(path: Path, rates: Rates) -> list[Entry]:
     """Read one quote a row; the term, billing and upfront share may be missing: none, by use, nothing."""
-    return [
-        _row(str(path), number, rates, {name: cell for name, cell in row.items() if cell not in (None, "")})
-        for _, rows in _tables(path)
-        for number, row in rows
-    ]
-
-
-def _tables(path: Path) -> list[tuple[list[str], list[tuple[int, dict[str, Any]]]]]:
-    """Return the header and the rows of a file, or of each sheet with rows; one of them must hold quotes."""
     if path.suffix.lower() == ".xlsx":
         from gpucost.catalog.sheets import read_sheets
 
@@ -436,11 +424,16 @@ def _tables(path: Path) -> list[tuple[list[str], list[tuple[int, dict[str, Any]]
         ]
     else:
         tables = [read_table(path)]
-    tables = [one for one in tables if one[1]] or tables[:1] or [([], [])]
+    # Sheets without rows are passed over; where none has any, the first is told what it lacks.
+    tables = [table for table in tables if table[1]] or tables[:1] or [([], [])]
     for header, rows in tables:
         stated = next((name for name in _PRICES if name in header), _PRICES[0])
         typed.refuse_incomplete(path, header, rows, ("name", stated))
-    return tables
+    return [
+        _quote_of_row(str(path), number, rates, {name: cell for name, cell in row.items() if cell not in (None, "")})
+        for _, rows in tables
+        for number, row in rows
+    ]
 
 
 _PRICES = ("usd_per_gpu_hour", "usd_per_gpu_month", "price_per_gpu_hour", "price_per_gpu_month")
@@ -478,14 +471,15 @@ def _quote() -> "type[BaseModel]":
     return model
 
 
-def _row(file: str, number: int, rates: Rates, row: Mapping[str, Any]) -> Entry:
+def _quote_of_row(file: str, number: int, rates: Rates, row: Mapping[str, Any]) -> Entry:
     read = {name: value for name, value in typed.validated(_quote(), row, file, number).items() if value is not None}
     stated = [name for name in _PRICES if name in read]
     if len(stated) != 1:
         reason = f"one price is expected, of {', '.join(_PRICES)}; {len(stated) or 'none'} is given"
         raise DataError(reason, file=file, row=number, column=(stated or _PRICES)[0])
     rate = rates(read.get("currency", "USD"))
-    usd = read[stated[0]] * (1.0 if stated[0].startswith("usd") else rate)
+    price_rate = 1.0 if stated[0].startswith("usd") else rate  # the name of a column may state its currency
+    usd = read[stated[0]] * price_rate
     entry: Entry = {
         "name": read["name"],
         "rent_usd_per_gpu_hour": usd / HOURS_PER_MONTH if stated[0].endswith("month") else usd,
@@ -499,9 +493,12 @@ def _row(file: str, number: int, rates: Rates, row: Mapping[str, Any]) -> Entry:
         entry["valid_until"] = str(read["valid_until"])
     if "renewal_usd_per_gpu_hour" in read:
         entry["renewal_usd_per_gpu_hour"] = read["renewal_usd_per_gpu_hour"]
-    for key in ("floor_usd_per_gpu_hour", "cap_usd_per_gpu_hour", "share_fraction"):
+    # A floor and a cap are in the currency of the price beside them.
+    for key in ("floor_usd_per_gpu_hour", "cap_usd_per_gpu_hour"):
         if key in read:
-            entry[key] = read[key] * (rate if key != "share_fraction" and not stated[0].startswith("usd") else 1.0)
+            entry[key] = read[key] * price_rate
+    if "share_fraction" in read:
+        entry["share_fraction"] = read["share_fraction"]
     if str(read.get("price_basis") or "market") == "fixed":
         entry["fixed"] = True
     return _hedged(_with_upfront(entry, f"{file}:{number}"), f"{file}:{number}")
@@ -509,28 +506,30 @@ def _row(file: str, number: int, rates: Rates, row: Mapping[str, Any]) -> Entry:
 
 def supplies_in_usd(entries: Sequence[Mapping[str, Any]], rates: Rates) -> list[dict[str, Any]]:
     """Return the supplies of a plan with one price, in USD per GPU-hour; an amount upfront is a part of it."""
-    return [_supply_in_usd(f"supply {entry.get('name') or entry['kind']!r}", dict(entry), rates) for entry in entries]
-
-
-def _supply_in_usd(where: str, entry: dict[str, Any], rates: Rates) -> dict[str, Any]:
-    stated = [name for name in _PRICES if entry.get(name) is not None]
-    if len(stated) != 1:
-        raise UsageError(f"{where}: one price is expected, of {', '.join(_PRICES)}; {len(stated) or 'none'} is given.")
-    rate, price = rates(str(entry.pop("currency", None) or "USD")), float(entry.pop(stated[0]))
-    usd = price * (1.0 if stated[0].startswith("usd") else rate)
-    entry["usd_per_gpu_hour"] = usd / HOURS_PER_MONTH if stated[0].endswith("month") else usd
-    if (amount := entry.pop("upfront_per_gpu", None)) is not None:
-        if entry.get("upfront_fraction"):
-            raise UsageError(f"{where}: upfront is stated as an amount and as a share. Keep one.")
-        terms = {"rent_usd_per_gpu_hour": entry["usd_per_gpu_hour"], "upfront_usd_per_gpu": float(amount) * rate}
-        read = _with_upfront({**terms, "rent_term_months": float(entry.get("term_months") or 0)}, where)
-        entry["usd_per_gpu_hour"] = read["rent_usd_per_gpu_hour"]
-        entry["upfront_fraction"] = read["rent_upfront_fraction"]
-    if "until" in entry and "valid_until" in entry:
-        raise UsageError(f"{where}: the end is given twice, as until and as valid_until. Keep one.")
-    if "until" in entry:
-        entry["valid_until"] = entry.pop("until")
-    return entry
+    supplies = []
+    for supply in entries:
+        entry, origin = dict(supply), f"supply {supply.get('name') or supply['kind']!r}"
+        stated = [name for name in _PRICES if entry.get(name) is not None]
+        if len(stated) != 1:
+            raise UsageError(
+                f"{origin}: one price is expected, of {', '.join(_PRICES)}; {len(stated) or 'none'} is given."
+            )
+        rate, price = rates(str(entry.pop("currency", None) or "USD")), float(entry.pop(stated[0]))
+        usd = price * (1.0 if stated[0].startswith("usd") else rate)
+        entry["usd_per_gpu_hour"] = usd / HOURS_PER_MONTH if stated[0].endswith("month") else usd
+        if (amount := entry.pop("upfront_per_gpu", None)) is not None:
+            if entry.get("upfront_fraction"):
+                raise UsageError(f"{origin}: upfront is stated as an amount and as a share. Keep one.")
+            terms = {"rent_usd_per_gpu_hour": entry["usd_per_gpu_hour"], "upfront_usd_per_gpu": float(amount) * rate}
+            read = _with_upfront({**terms, "rent_term_months": float(entry.get("term_months") or 0)}, origin)
+            entry["usd_per_gpu_hour"] = read["rent_usd_per_gpu_hour"]
+            entry["upfront_fraction"] = read["rent_upfront_fraction"]
+        if "until" in entry and "valid_until" in entry:
+            raise UsageError(f"{origin}: the end is given twice, as until and as valid_until. Keep one.")
+        if "until" in entry:
+            entry["valid_until"] = entry.pop("until")
+        supplies.append(entry)
+    return supplies
 
 
 # --- What the catalog knows of servers to buy: price, size and power, each with its source.
@@ -549,18 +548,28 @@ def server_of(catalog: Catalog, accelerator: Accelerator) -> tuple[System, dict[
 
 def server_inputs(catalog: Catalog, registry: Registry, accelerator: Accelerator) -> dict[str, Assumption]:
     """Return price, size and power of a server with this accelerator, each with its source; kept with the catalog."""
-    name = f"server_inputs {accelerator.id}"
-    if name not in catalog.derived:
-        catalog.derived[name] = _server_inputs(catalog, registry, accelerator)
-    inputs: dict[str, Assumption] = catalog.derived[name]
-    return inputs
-
-
-def _server_inputs(catalog: Catalog, registry: Registry, accelerator: Accelerator) -> dict[str, Assumption]:
+    key = f"server_inputs {accelerator.id}"
+    if key in catalog.derived:
+        return cast(dict[str, Assumption], catalog.derived[key])
     system, quote = server_of(catalog, accelerator)
-    row = next(row for row in catalog.rows("accelerators") if row["id"] == accelerator.id)
     gpus = int(quote["gpus"] if quote else system.gpus)
-    power_kw, power_status, power_source = _power(catalog, registry, accelerator, gpus)
+
+    # The rated power of a whole server: the largest rating of a node, else TDP × the server's share. A rating that is
+    # little above that of its chips is of a part of a server.
+    chips_kw = gpus * (accelerator.tdp_w or 0.0) / 1000
+    ratings = [
+        (other.max_power_kw * gpus / other.gpus, other.source_id)
+        for other in catalog.systems()
+        if other.accelerator_id == accelerator.id and other.max_power_kw and other.kind in ("node", "rack", "baseboard")
+    ]
+    whole_servers = [rating for rating in ratings if rating[0] > 1.2 * chips_kw]
+    power: dict[str, Any] = {"value": None, "status": "assumed"}
+    if whole_servers:
+        power_kw, source_id = max(whole_servers)
+        power = {"value": power_kw, "status": "sourced", "source_id": source_id}
+    elif chips_kw:
+        ratio = float(registry.fact("server_to_chip_power_ratio.h100")["typical"])
+        power = {"value": chips_kw * ratio, "status": "derived", "source_id": accelerator.source_id}
     inputs: dict[str, dict[str, Any]] = {
         "gpus_per_node": {
             "value": float(gpus),
@@ -569,22 +578,40 @@ def _server_inputs(catalog: Catalog, registry: Registry, accelerator: Accelerato
             "status": "sourced" if system.status == "sourced" else "assumed",
         },
         "server_price_basis": {"value": "quote" if quote else "gpu_share", "status": "derived"},
-        "server_max_kw": {"value": power_kw, "status": power_status, "source_id": power_source},
+        "server_max_kw": power,
     }
     if quote:
         low, high = quote["price_low_usd"], quote["price_high_usd"] or quote["price_low_usd"]
-        note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {seen_in(quote, 'price_observed')}"
-        named = quote["price_source"]
-        seller = {
-            "status": "derived" if named else "assumed",
+        seller, seen = quote["price_source"], seen_in(quote, "price_observed")
+        inputs["server_usd"] = {
+            "value": (low + high) / 2,
+            "low": low,
+            "high": high,
+            "status": "derived" if seller else "assumed",
             "source_id": quote["second_source_id"] or "",
-            "observed": seen_in(quote, "price_observed"),
+            "note": f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {seen};"
+            f" from {seller or 'no stated source'}",
+            "observed": seen,
         }
-        inputs["server_usd"] = _between(low, high, "", f"{note}; from {named or 'no stated source'}") | seller
-    if price := _chip_price(row):
-        inputs["gpu_usd"] = price
+
+    # What a chip costs on the street, else at its launch: its datasheet states no price.
+    row = next(row for row in catalog.rows("accelerators") if row["id"] == accelerator.id)
+    street = bool(row["street_low_usd"])
+    low, high = (row[f"street_{end}_usd"] if street else row["launch_usd"] for end in ("low", "high"))
+    if low and is_sold(row):
+        seller = str(row["street_source" if street else "launch_source"] or "")
+        inputs["gpu_usd"] = {
+            "value": (low + (high or low)) / 2,
+            "low": low,
+            "high": high or low,
+            "status": "derived" if seller and not seller.startswith("estimate") else "assumed",
+            "note": f"{'street price' if street else 'price at launch'}; from {seller or 'no stated source'}",
+            "observed": seen_in(row, "street_observed") if street else "",
+        }
     blank: dict[str, Any] = {"low": None, "high": None, "source_id": "", "note": "", "observed": ""}
-    return {name: replace(registry.default(name), **{**blank, **entry}) for name, entry in inputs.items()}
+    server = {name: replace(registry.default(name), **{**blank, **entry}) for name, entry in inputs.items()}
+    catalog.derived[key] = server
+    return server
 
 
 def newer_chip(
@@ -638,50 +665,3 @@ def _server_usd(entries: Mapping[str, Assumption]) -> float:
     if entries["server_price_basis"].value == "quote":
         return _number(entries, "server_usd")
     return _number(entries, "gpu_usd") * _number(entries, "gpus_per_node") * _number(entries, "server_overhead_ratio")
-
-
-def _chip_price(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what a chip costs, by whom and when it was seen: its datasheet states no price."""
-    street = bool(row["street_low_usd"])
-    low, high = (row[f"street_{end}_usd"] if street else row["launch_usd"] for end in ("low", "high"))
-    if not low or not is_sold(row):
-        return None
-    named = str(row["street_source" if street else "launch_source"] or "")
-    estimated = not named or named.startswith("estimate")
-    note = f"{'street price' if street else 'price at launch'}; from {named or 'no stated source'}"
-    source = {
-        "status": "assumed" if estimated else "derived",
-        "observed": seen_in(row, "street_observed") if street else "",
-    }
-    return _between(low, high or low, "", note) | source
-
-
-def _between(low: float, high: float, source_id: str, note: str) -> dict[str, Any]:
-    return {
-        "value": (low + high) / 2,
-        "low": low,
-        "high": high,
-        "status": "sourced",
-        "source_id": source_id,
-        "note": note,
-    }
-
-
-def _power(
-    catalog: Catalog, registry: Registry, accelerator: Accelerator, gpus: int
-) -> tuple[float | None, Status, str]:
-    """Return the rated power of a whole server: the largest rating of a node, else TDP × the server's share."""
-    ratio = float(registry.fact("server_to_chip_power_ratio.h100")["typical"])
-    rated = [
-        (system.max_power_kw * gpus / system.gpus, system.source_id)
-        for system in catalog.systems()
-        if system.accelerator_id == accelerator.id
-        and system.max_power_kw
-        and system.kind in ("node", "rack", "baseboard")
-    ]
-    chips_kw = gpus * (accelerator.tdp_w or 0.0) / 1000
-    whole_servers = [entry for entry in rated if entry[0] > 1.2 * chips_kw]
-    if whole_servers:
-        power, source = max(whole_servers)
-        return power, "sourced", source
-    return (chips_kw * ratio, "derived", accelerator.source_id) if chips_kw else (None, "assumed", "")

@@ -70,6 +70,7 @@ _CHANGEABLE: Kinds = (  # arguments that a scenario of a plan may change, too
 )
 
 
+# The models are made once, when the first plan is read: making one takes longer than to read by it.
 @cache
 def _supply() -> "type[BaseModel]":
     model: type[BaseModel] = typed.record(
@@ -106,11 +107,10 @@ def _supply() -> "type[BaseModel]":
 @cache
 def _plan(arguments: Kinds) -> "type[BaseModel]":
     """Return the model of what stands beside the inputs, each as the argument of the same name, else as its kind."""
-    found = {name: typed.read_by(kind.read) for name, kind in arguments}
     by_year = typed.list_of(typed.read_by(share().read), _LONGEST_LIST, 1)
     tables = typed.list_of(dict[str, Any], _LONGEST_LIST)
     kinds = {
-        **found,
+        **{name: typed.read_by(kind.read) for name, kind in arguments},
         "refresh_year": typed.read_by(plain(0, 100).read),
         "resale_path": typed.read_by(one_of("shipped", "forward").read),
         "usd_per_unit": typed.read_by(USD.read),
@@ -143,14 +143,14 @@ def _ranged() -> "type[BaseModel]":
     return model
 
 
-def special_value(key: str, value: Any, where: str, arguments: Kinds = _CHANGEABLE) -> Any:
+def special_value(key: str, value: Any, origin: str, arguments: Kinds = _CHANGEABLE) -> Any:
     """Read what a plan says under a special name; `arguments` are the kinds of those that bear the name of one."""
-    return typed.validated(_plan(arguments), {key: value}, where)[key]
+    return typed.validated(_plan(arguments), {key: value}, origin)[key]
 
 
-def ranged(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+def ranged(entry: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """Read an input given as a table of value, low, high and source."""
-    return typed.validated(_ranged(), entry, where)
+    return typed.validated(_ranged(), entry, origin)
 
 
 # --- A plan: every input of a comparison by name, with its value, range, status and source, from a file, flags and
@@ -218,7 +218,7 @@ SPECIAL = (
     "refresh_gpu",
 )
 _CONVENIENT = ("years", "utilisation", "lead_time_weeks", "refresh_year")  # of these what a scenario may change, too
-_OWN_ESTIMATE = "gpucost-estimate"  # sources that begin so are our own judgement: assumed, however well argued
+_ESTIMATE = "gpucost-estimate"  # sources that begin so are our own judgement: assumed, however well argued
 _MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd", "rent_usd_per_gpu_hour")  # nothing is free
 _SHARES = ("fraction", "ratio")
 _WHOLE_MONTHS = "rent_term_months"  # the contract of a term ends with a month
@@ -262,7 +262,7 @@ class PlanFile(Struct):
     special: dict[str, Any] = field(default_factory=dict)
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     rent_options: list[dict[str, Any]] = field(default_factory=list)
-    where: str = "plan"  # what an error calls it
+    origin: str = "plan"  # what an error calls it
 
 
 def read_plan(path: str | Path, names: Iterable[str], arguments: Kinds) -> PlanFile:
@@ -273,74 +273,75 @@ def read_plan(path: str | Path, names: Iterable[str], arguments: Kinds) -> PlanF
 
 
 def plan_from_mapping(
-    content: Mapping[str, Any], names: Iterable[str], arguments: Kinds, where: str = "plan"
+    content: Mapping[str, Any], names: Iterable[str], arguments: Kinds, origin: str = "plan"
 ) -> PlanFile:
     """Sort the entries of a plan into inputs, special names, scenarios and rent options."""
     input_names = set(names)
-    plan = PlanFile(where=where)
-    _sort(content, input_names, plan, arguments, where)
-    once(plan.given, plan.special, where)
+    plan = PlanFile(origin=origin)
+    _sort(content, input_names, plan, arguments, origin)
+    once(plan.given, plan.special, origin)
     return plan
 
 
-def once(inputs: Mapping[str, Any], special: Mapping[str, Any], where: str) -> None:
-    """Refuse an input that a special name says, too; beside a curve of rents stands how the rent moves."""
+def once(inputs: Mapping[str, Any], special: Mapping[str, Any], origin: str) -> None:
+    """Refuse an input that a special name states, too; beside a curve of rents stands how the rent moves."""
     for name, value in special.items():
         if name != "rent_curve":
-            _once(inputs, special_inputs({name: value}), where, name)
+            _once(inputs, special_inputs({name: value}), origin, name)
 
 
-def _once(have: Mapping[str, Any], new: Iterable[str], where: str, synonym: str = "") -> None:
-    """Refuse what is said again, under its own name or under one that means the same."""
+def _once(entries: Mapping[str, Any], new: Iterable[str], origin: str, synonym: str = "") -> None:
+    """Refuse what is stated again, under its own name or under one that means the same."""
     for name in new:
-        if name in have:
-            raise UsageError(f"{where}: {name} is given twice{f', also by {synonym}' if synonym else ''}. Keep one.")
+        if name in entries:
+            raise UsageError(f"{origin}: {name} is given twice{f', also by {synonym}' if synonym else ''}. Keep one.")
 
 
-def _sort(content: Mapping[str, Any], input_names: set[str], plan: PlanFile, arguments: Kinds, where: str) -> None:
+def _sort(content: Mapping[str, Any], input_names: set[str], plan: PlanFile, arguments: Kinds, origin: str) -> None:
     for key, value in content.items():
         name = str(key)
         if name == "scenarios":
-            values = special_value(name, value, where)
-            _once(plan.scenarios, values, where)
+            values = special_value(name, value, origin)
+            _once(plan.scenarios, values, origin)
             plan.scenarios.update(values)
         elif name == "rent_options":
-            plan.rent_options.extend(special_value(name, value, where))
+            plan.rent_options.extend(special_value(name, value, origin))
         elif name in SPECIAL:
-            _once(plan.special, [name], where)
-            plan.special[name] = special_value(name, value, where, arguments)
+            _once(plan.special, [name], origin)
+            plan.special[name] = special_value(name, value, origin, arguments)
         elif name in input_names:
-            _once(plan.given, [name], where)
-            plan.given[name] = as_given(value, f"{where}:{name}")
+            _once(plan.given, [name], origin)
+            plan.given[name] = as_given(value, f"{origin}:{name}")
         elif isinstance(value, Mapping):
-            _sort(value, input_names, plan, arguments, where)
+            _sort(value, input_names, plan, arguments, origin)
         else:
-            raise unknown_input(name, input_names, where)
+            raise unknown_input(name, input_names, origin)
 
 
-def changes_of(entries: Mapping[str, Any], where: str) -> dict[str, Any]:
+def changes_of(entries: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """Return what a scenario changes under the names of inputs; convenient names are read as at a plan's top."""
-    special = {name: special_value(name, entries[name], where) for name in _CONVENIENT if name in entries}
+    special = {name: special_value(name, entries[name], origin) for name in _CONVENIENT if name in entries}
     changes = {name: value for name, value in entries.items() if name not in special}
-    once(changes, special, where)
+    once(changes, special, origin)
     return changes | {name: given.value for name, given in special_inputs(special).items()}
 
 
 def unknown_input(
-    name: str, input_names: Iterable[str], where: str, special_names: Iterable[str] = SPECIAL
+    name: str, input_names: Iterable[str], origin: str, special_names: Iterable[str] = SPECIAL
 ) -> UnknownNameError:
     """Return the error for a name that is no input."""
     listed = [*input_names, *special_names]
+    # a part of a name is near all that hold it, however much longer they are
     near = [entry for entry in listed if name and name in entry] or nearest(name, listed, 3)
-    return UnknownNameError("input", name, near, f"{where}: `gpucost tco --print-plan` lists every name.")
+    return UnknownNameError("input", name, near, f"{origin}: `gpucost tco --print-plan` lists every name.")
 
 
-def as_given(value: Any, where: str = "an input") -> Given:
+def as_given(value: Any, origin: str = "an input") -> Given:
     """Read a plain value, or a table of value, low, high and source."""
     if isinstance(value, Given):
         return value
     if isinstance(value, Mapping):
-        read = ranged(value, where)
+        read = ranged(value, origin)
         return Given(read["value"], read.get("low"), read.get("high"), read.get("source") or "")
     return Given(value)
 
@@ -367,8 +368,8 @@ class Registry:
         self.conditions: dict[str, InputCondition] = {}
         for row in catalog.rows("plan_conditions"):
             earlier = self.conditions.get(row["name"])
-            words = earlier.choices if earlier else ()
-            self.conditions[row["name"]] = InputCondition(row["input"], (*words, row["choice"]))
+            choices = earlier.choices if earlier else ()
+            self.conditions[row["name"]] = InputCondition(row["input"], (*choices, row["choice"]))
 
     @cached_property
     def defaults(self) -> Mapping[str, "Assumption"]:
@@ -394,7 +395,7 @@ class Registry:
     def sourced(self, name: str, item: str = "") -> Assumption:
         """Return an input as its fact states it."""
         row = self.fact(item or self.inputs[name]["item"])
-        status: Status = "assumed" if row["source_id"].startswith(_OWN_ESTIMATE) else "sourced"
+        status: Status = "assumed" if row["source_id"].startswith(_ESTIMATE) else "sourced"
         return replace(
             self._empty(name),
             value=row["typical"],
@@ -414,69 +415,63 @@ class Registry:
         value = entry["value"] if entry["value"] is None or name in self.choices else float(entry["value"])
         return replace(self._empty(name), value=value, low=entry["low"], high=entry["high"])
 
-    def read(self, name: str, given: Given, where: str = "input") -> Assumption:
+    def read(self, name: str, given: Given, origin: str = "input") -> Assumption:
         """Return an input as given, checked; without a range it is certain, and the value is the end left out."""
-        parts = {key: self.number(name, getattr(given, key), where) for key in ("value", "low", "high")}
+        parts = {key: self.number(name, getattr(given, key), origin) for key in ("value", "low", "high")}
         read = replace(self.defaults[name], status=given.status, note=given.source, observed="")
         if name in self.choices:
             return replace(read, value=parts["value"], low=None, high=None)
         value, low, high = parts["value"], parts["low"], parts["high"]
         if name == _WHOLE_MONTHS and low != high:
-            raise UsageError(f"{where}: {name} is a whole number of months and takes no range; leave low and high out.")
+            raise UsageError(
+                f"{origin}: {name} is a whole number of months and takes no range; leave low and high out."
+            )
         if low is not None or high is not None:
             low, high = value if low is None else low, value if high is None else high
         if low is not None and not low <= value <= high:
-            raise UsageError(f"{where}: {name} = {value:g} lies outside its own range {low:g} to {high:g}.")
+            raise UsageError(f"{origin}: {name} = {value:g} lies outside its own range {low:g} to {high:g}.")
         return replace(read, value=value, low=low, high=high, source_id="")
 
-    def number(self, name: str, value: Any, where: str) -> Any:
+    def number(self, name: str, value: Any, origin: str) -> Any:
         """Read one value of an input: a word of its choices, or a number within its limits."""
         if name not in self.inputs:
-            raise unknown_input(name, self.inputs, where, _CONVENIENT)
+            raise unknown_input(name, self.inputs, origin, _CONVENIENT)
         entry = self.inputs[name]
         if value is None:
             return None
         if name in self.choices:
-            return _choice(name, value, self.choices[name], where)
-        number = _number(name, value, where)
+            if str(value) not in self.choices[name]:
+                raise UsageError(f"{origin}: {name} = {value!r} is not one of {', '.join(self.choices[name])}.")
+            return str(value)
+        # 0.7, "70%", "$35k" or "1,200"; a per cent is a share's alone, a dollar an amount's
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+            raise UsageError(f"{origin}: {name} = {value!r} is not a number.")
+        is_share = suffix_of(name) in _SHARES
+        text = None
+        if isinstance(value, str):
+            bare = value.strip()
+            is_strange = ("%" in bare and not is_share) or ("$" in bare and "usd" not in name)
+            text = "" if is_strange else without_commas(bare.lstrip("$"), f"{origin}: {name}")
+        try:
+            if text is None:
+                number = float(value)
+            else:
+                with_letter = text[-1:].isalpha() and text[:1].isdigit()
+                number = parse_count(text) if with_letter else share_in(text)
+        except (ValueError, UsageError):
+            example = "0.7 or 70%" if is_share else "0.7 or 35k"
+            raise UsageError(f"{origin}: {name} = {value!r} is not a number. Write {example}.") from None
+        if not abs(number) <= LARGEST_NUMBER:
+            raise UsageError(f"{origin}: {name} = {value!r} is not a finite number within {LARGEST_NUMBER:,.0f}.")
         low, high = entry["minimum"], entry["maximum"]
         if (low is not None and number < low) or (high is not None and number > high):
             limits = f"{low:g} to {high:g}" if high is not None else f"at least {low:g}"
-            raise UsageError(f"{where}: {name} = {value!r} is outside what is possible ({limits}).")
+            raise UsageError(f"{origin}: {name} = {value!r} is outside what is possible ({limits}).")
         if name == _WHOLE_MONTHS and number % 1:
-            raise UsageError(f"{where}: {name} = {value!r} is not a whole number of months.")
+            raise UsageError(f"{origin}: {name} = {value!r} is not a whole number of months.")
         if number <= 0 and (name.endswith("_years") or name in _MUST_COST):
-            raise UsageError(f"{where}: {name} = {value!r} must be positive.")
+            raise UsageError(f"{origin}: {name} = {value!r} must be positive.")
         return number
-
-
-def _choice(name: str, value: Any, choices: Sequence[str], where: str) -> str:
-    if str(value) not in choices:
-        raise UsageError(f"{where}: {name} = {value!r} is not one of {', '.join(choices)}.")
-    return str(value)
-
-
-def _number(name: str, value: Any, where: str) -> float:
-    """Read 0.7, "70%", "$35k" or "1,200"; a per cent is a share's alone, a dollar an amount's."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise UsageError(f"{where}: {name} = {value!r} is not a number.")
-    text = None
-    if isinstance(value, str):
-        bare = value.strip()
-        strange = ("%" in bare and suffix_of(name) not in _SHARES) or ("$" in bare and "usd" not in name)
-        text = "" if strange else without_commas(bare.lstrip("$"), f"{where}: {name}")
-    try:
-        number = float(value) if text is None else _from_text(text)
-    except (ValueError, UsageError):
-        example = "0.7 or 70%" if suffix_of(name) in _SHARES else "0.7 or 35k"
-        raise UsageError(f"{where}: {name} = {value!r} is not a number. Write {example}.") from None
-    if not abs(number) <= LARGEST_NUMBER:
-        raise UsageError(f"{where}: {name} = {value!r} is not a finite number within {LARGEST_NUMBER:,.0f}.")
-    return number
-
-
-def _from_text(text: str) -> float:
-    return parse_count(text) if text[-1:].isalpha() and text[:1].isdigit() else share_in(text)
 
 
 def resolve_choices(registry: Registry, entries: dict[str, Given]) -> tuple[dict[str, Given], list[str]]:
@@ -493,15 +488,16 @@ def resolve_choices(registry: Registry, entries: dict[str, Given]) -> tuple[dict
     for choice, options in choices.items():
         if choice in entries:
             active = str(entries[choice].value)
-            ignored = [name for words, members in options.items() if active not in words for name in members]
+            ignored = [name for choices_of, members in options.items() if active not in choices_of for name in members]
             if ignored:
                 warnings.append(f"{', '.join(ignored)}: given, but {choice} = {active}, so it does not count")
         elif len(options) > 1:
             listed = " and ".join(members[0] for members in options.values())
-            words = " | ".join(word for words in options for word in words)
-            raise UsageError(f"{listed} exclude each other. Keep one, or choose with {choice} = {words}.")
+            alternatives = " | ".join(word for choices_of in options for word in choices_of)
+            raise UsageError(f"{listed} exclude each other. Keep one, or choose with {choice} = {alternatives}.")
         else:
-            chosen[choice] = Given(next(iter(options))[0])
+            (choices_of,) = options
+            chosen[choice] = Given(choices_of[0])
     return chosen, warnings
 
 
@@ -567,9 +563,13 @@ def write_plan(
         '#   pue_ratio = {value = 1.25, low = 1.2, high = 1.4, source = "our contract"}',
         "",
     ]
-    lines += [
-        f"{name} = {as_toml(_placed(name, settings[name]))}" for name in _SETTINGS if settings.get(name) is not None
-    ]
+    for name in _SETTINGS:
+        setting, kind = settings.get(name), dict(FILES).get(name)
+        if setting is None:
+            continue
+        if kind and names_file(kind, setting) and os.path.dirname(setting):
+            setting = os.path.abspath(setting)  # a file in another folder, wherever the plan is written
+        lines.append(f"{name} = {as_toml(setting)}")
     resale = [round(value, 6) for value in tables["residual_by_year"][1:]]
     while resale and resale[-1] == 0:
         resale.pop()
@@ -580,31 +580,27 @@ def write_plan(
     ]
     lines += [f"assessed_by_year = {list(tables['assessed_by_year'])}"]
     for group in dict.fromkeys(entry["group"] for entry in assumptions):
-        lines += ["", f"[{group}]", *(_line(entry) for entry in assumptions if entry["group"] == group)]
+        lines += ["", f"[{group}]"]
+        for entry in assumptions:
+            if entry["group"] != group:
+                continue
+            unit = f" [{entry['unit']}]" if entry["unit"] else ""
+            source = entry["source_id"] or entry["note"]
+            note = f"{entry['description']}{unit}; {entry['status']}{f' ({source})' if source else ''}"
+            comment = f"  # {note}".replace("\n", " ")
+            value, low, high = entry["value"], entry["low"], entry["high"]
+            if value is None:
+                lines.append(f"# {entry['name']} ={comment}")
+                continue
+            text = as_toml(value)
+            if low is not None and high is not None and low <= value <= high:
+                text = f"{{value = {text}, low = {as_toml(low)}, high = {as_toml(high)}}}"
+            lines.append(f"{'' if entry['counts'] else '# '}{entry['name']} = {text}{comment}")
     for name, entries in settings["scenarios"].items():
         lines += ["", f"[scenarios.{as_toml(name)}]", *(f"{key} = {as_toml(value)}" for key, value in entries.items())]
     for option in settings["rent_options"]:
         lines += ["", "[[rent_options]]", *(f"{key} = {as_toml(value)}" for key, value in option.items())]
     return "\n".join(lines) + "\n"
-
-
-def _placed(name: str, value: Any) -> Any:
-    """Return a file in another folder by its whole path, so that the plan may be written anywhere."""
-    kind = dict(FILES).get(name)
-    return os.path.abspath(value) if kind and names_file(kind, value) and os.path.dirname(value) else value
-
-
-def _line(entry: Mapping[str, Any]) -> str:
-    unit = f" [{entry['unit']}]" if entry["unit"] else ""
-    note = f"{entry['description']}{unit}; {entry['status']}"
-    source = entry["source_id"] or entry["note"]
-    comment = f"  # {note}{f' ({source})' if source else ''}".replace("\n", " ")
-    if entry["value"] is None:
-        return f"# {entry['name']} ={comment}"
-    text = as_toml(entry["value"])
-    if entry["low"] is not None and entry["high"] is not None and entry["low"] <= entry["value"] <= entry["high"]:
-        text = f"{{value = {text}, low = {as_toml(entry['low'])}, high = {as_toml(entry['high'])}}}"
-    return f"{'' if entry['counts'] else '# '}{entry['name']} = {text}{comment}"
 
 
 # --- Where a cluster of some size usually stands and who runs it: other defaults than those of a data centre.
@@ -633,7 +629,7 @@ PROFILES: dict[str, dict[str, float | str]] = {
 # a single server takes a quarter of somebody, the low end of what small clusters need; one that is rented takes nobody
 _ONE_SERVER: dict[str, float | str] = {"staff_minimum_fte": 0.25, "rent_staff_ratio": 0.0}
 DESK_GPUS, LAB_GPUS = 4, 16  # cards of workstations; anything else stands in a data centre
-_OWN_GPUS = 16_384  # some 20 MW: beyond what is let by the cabinet or hall
+_OWN_CENTRE_GPUS = 16_384  # some 20 MW: beyond what is let by the cabinet or hall
 _WORKSTATION = ("RTX", "RADEON")
 
 
@@ -641,7 +637,7 @@ def _usual_profile(accelerator: Accelerator, gpus: float) -> str:
     """Return the profile of a size: a few cards of workstations at a desk, some in a room, all else in colocation."""
     if gpus <= LAB_GPUS and any(word in accelerator.name.upper() for word in _WORKSTATION):
         return "desk" if gpus <= DESK_GPUS else "lab"
-    return "colocation" if gpus < _OWN_GPUS else "own"
+    return "colocation" if gpus < _OWN_CENTRE_GPUS else "own"
 
 
 def same_profile_gpus(accelerator: Accelerator, gpus: float, node: float) -> tuple[float, float | None]:
@@ -651,7 +647,7 @@ def same_profile_gpus(accelerator: Accelerator, gpus: float, node: float) -> tup
         return (1.0, float(DESK_GPUS)) if name == "desk" else (DESK_GPUS + 1.0, float(LAB_GPUS))
     if gpus <= node:
         return 1.0, node
-    return (node + 1.0, _OWN_GPUS - 1.0) if name == "colocation" else (float(_OWN_GPUS), None)
+    return (node + 1.0, _OWN_CENTRE_GPUS - 1.0) if name == "colocation" else (float(_OWN_CENTRE_GPUS), None)
 
 
 def apply(defaults: dict[str, Assumption], profile: str | None, accelerator: Accelerator | None, gpus: float) -> str:
@@ -669,12 +665,9 @@ def apply(defaults: dict[str, Assumption], profile: str | None, accelerator: Acc
             defaults[key], value=value, low=None, high=None, status="assumed", source_id="", note=f"profile {name}"
         )
     listed = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in values.items())
-    how = (
-        "as requested"
-        if profile
-        else f"usual for {counted(gpus, 'GPU')} of this form; the profiles are {', '.join(PROFILES)}"
-    )
-    return f"{name} ({listed}), {how}"
+    if profile:
+        return f"{name} ({listed}), as requested"
+    return f"{name} ({listed}), usual for {counted(gpus, 'GPU')} of this form; the profiles are {', '.join(PROFILES)}"
 
 
 # --- Tax law and place as defaults: what a country deducts and carries forward, what a region charges.
@@ -699,25 +692,20 @@ def apply_regime(catalog: "Catalog", defaults: dict[str, Assumption], regime: st
         if row["regime"] == regime.lower():
             usd = usd_per_unit(catalog, row["currency"]) if row["currency"] else 1.0
             name = "loss_allowance_usd" if row["name"] == "loss_allowance" else row["name"]
-            defaults[name] = _stated(defaults[name], row, row["value"] * usd)
+            defaults[name] = replace(
+                defaults[name],
+                value=row["value"] * usd,
+                low=None,
+                high=None,
+                status="assumed" if row["source_id"].startswith(_ESTIMATE) else "sourced",
+                source_id=row["source_id"],
+                observed=row["observed"],
+                note=row["notes"] or "",
+            )
     source: dict[str, Any] = {"status": "given", "note": f"tax regime {regime.lower()}"}
     defaults["tax_basis"] = replace(defaults["tax_basis"], value="after", **source)
     deducted = [row for row in catalog.rows("tax_depreciation") if row["regime"] == regime.lower()]
     return [row["value_fraction"] for row in sorted(deducted, key=lambda row: row["year"])] or None
-
-
-def _stated(entry: Assumption, row: Mapping[str, Any], value: float) -> Assumption:
-    sourced = not row["source_id"].startswith(_OWN_ESTIMATE)
-    return replace(
-        entry,
-        value=value,
-        low=None,
-        high=None,
-        status="sourced" if sourced else "assumed",
-        source_id=row["source_id"],
-        observed=row["observed"],
-        note=row["notes"] or "",
-    )
 
 
 def apply_site(registry: Registry, defaults: dict[str, Assumption], site: str | None) -> list[str]:
@@ -735,6 +723,7 @@ def apply_site(registry: Registry, defaults: dict[str, Assumption], site: str | 
 
 def sites(items: Iterable[str]) -> list[str]:
     """Return the sites of which colocation or taxes are on record."""
+    # averages and kinds of contracts, which are no place
     usual = ("global_average", "hyperscale_ai_lease", "retail_cabinet", "us_wholesale_250_500kw")
     parted = (item.partition(".") for item in items)
     return sorted({site for item, _, site in parted if item in SITE.values() and site and site not in usual})
@@ -753,13 +742,15 @@ def resale_by_year(
     shipped = [registry.fact(f"residual_value.year_{year}")["typical"] for year in range(1, 7)]
     anchors = special.get("residual_by_year") or special.get("residual_curve") or shipped
     at, basis = assumptions["residual_at_years"], assumptions["residual_basis"]
+    # A fraction that is stated for an age scales the whole curve: the curve must be worth something at every such age,
+    # that of a scenario included.
     scenario_changes = [changes_of(entries, f"scenario {name}") for name, entries in scenarios.items()]
     if "given" not in (basis.value, *(changes.get(basis.name) for changes in scenario_changes)):
         return price_paths.curve(anchors[: price_paths.TABLE_YEARS])
     stated = [at.value, at.low, at.high, *(changes.get(at.name) for changes in scenario_changes)]
     ages = [registry.number(at.name, age, "scenarios") for age in stated if age is not None]
     if basis.value == "given":
-        anchors = [*anchors, *[anchors[-1]] * (ceil(max(ages)) - len(anchors))]
+        anchors = [*anchors, *[anchors[-1]] * (ceil(max(ages)) - len(anchors))]  # none where the curve is longer
     table = price_paths.curve(anchors[: price_paths.TABLE_YEARS])
     if worthless := [age for age in ages if price_paths.value_at(table, age) <= 0]:
         raise UsageError(

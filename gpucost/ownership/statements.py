@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers import ownership as shape
-from gpucost.answers.ownership import CashModel, Currency, DescribedLine, ModelInput, MoneyYear
+from gpucost.answers.ownership import CashModel, Currency, DescribedLine, ModelInput, MoneyYear, MonthlyLine
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.formula.arrays import evaluate_all
 from gpucost.formula.language import Line
@@ -18,7 +18,7 @@ from gpucost.money.comparison import ANSWERS, BY_MONTH, FORMULAS, SCALARS, TABLE
 from gpucost.money.statements import MONTHLY, ROWS
 from gpucost.ownership.alternatives import monthly, own_worth, present
 from gpucost.ownership.assemble import OwnershipCase
-from gpucost.ownership.plan import Assumption, same_profile_gpus
+from gpucost.ownership.plan import same_profile_gpus
 
 # --- Statements of owning by fiscal year, quarter and month: cash, profit and loss, and a balance sheet that
 # balances.
@@ -35,13 +35,13 @@ def statements(case: OwnershipCase, values: Mapping[str, Any], days: list[date])
     lines = {name: monthly(lines_values, name) for row in ROWS for _, name, _ in row.terms}
     last_month = int(case.special.get("fiscal_year_end_month") or 12)
     labels = [fiscal(day, last_month) for day in days]
-    by = [_rows(lines, [label[length] for label in labels]) for length in range(3)]
+    years, quarters, months = (_periods(lines, [label[length] for label in labels]) for length in range(3))
     return {
         "fiscal_year_end_month": last_month,
         "lease_standard": str(case.assumptions["lease_standard"].value),
-        "years": by[0],
-        "quarters": by[1],
-        "months": by[2],
+        "years": years,
+        "quarters": quarters,
+        "months": months,
     }
 
 
@@ -56,25 +56,26 @@ def fiscal(day: date, last_month: int) -> tuple[str, str, str]:
     return f"FY{year}", f"FY{year} Q{quarter}", f"{day.year}-{day.month:02d}"
 
 
-def _rows(lines: Mapping[str, Array], labels: list[str]) -> list[shape.StatementPeriod]:
-    rows = []
+def _periods(lines: Mapping[str, Array], labels: list[str]) -> list[shape.StatementPeriod]:
+    """Return the rows of the statements for each label, which stands at every month of its period."""
+    periods = []
     for label in dict.fromkeys(labels):
         first = labels.index(label)
         last = len(labels) - 1 - labels[::-1].index(label)
-        sums = {
-            row.name: sum(sign * _taken(lines[name], how, first, last) for sign, name, how in row.terms) for row in ROWS
-        }
-        clean = {name: 0.0 if abs(value) < _NOTHING_USD else value for name, value in sums.items()}
-        rows.append(cast(shape.StatementPeriod, {"period": label, **clean}))
-    return rows
-
-
-def _taken(line: Array, how: str, first: int, last: int) -> float:
-    if how == "end":
-        return float(line[last])
-    if how == "change":
-        return float(line[last] - (line[first - 1] if first else 0.0))
-    return float(line[0 if how == "so_far" else first : last + 1].sum())
+        amounts: dict[str, float] = {}
+        for row in ROWS:
+            amount = 0.0
+            for sign, name, how in row.terms:
+                line = lines[name]
+                if how == "end":  # what the balance sheet holds
+                    amount += sign * float(line[last])
+                elif how == "change":  # of what it holds, since the period before
+                    amount += sign * float(line[last] - (line[first - 1] if first else 0.0))
+                else:
+                    amount += sign * float(line[0 if how == "so_far" else first : last + 1].sum())
+            amounts[row.name] = 0.0 if abs(amount) < _NOTHING_USD else amount
+        periods.append(cast(shape.StatementPeriod, {"period": label, **amounts}))
+    return periods
 
 
 # --- The comparison in another currency: a dated spot rate for what is paid at the start, a forward curve for the
@@ -98,6 +99,7 @@ def exchange_rates(case: OwnershipCase) -> Array | None:
         )
     if rate is not None and not 0 < float(rate) < np.inf:
         raise UsageError(f"usd_per_unit = {rate!r} must be positive.")
+    # What is paid at the start is paid at the spot rate; without one the curve's first month stands for it.
     rates = np.full(case.months + 1, float(rate or 1.0))
     if case.special.get("currency_curve"):
         forward = price_paths.read_curve(str(case.special["currency_curve"]), case.months, "usd_per_unit")
@@ -111,7 +113,13 @@ def converted(case: OwnershipCase, values: Mapping[str, Any]) -> Currency | None
     rates = exchange_rates(case)
     if rates is None:
         return None
-    own_usd, rent = (monthly(values, name) / rates for name in ("own_total_usd", "rent_total_usd"))
+    own, rent = (monthly(values, name) / rates for name in ("own_total_usd", "rent_total_usd"))
+    year = np.ceil(np.arange(own.size) / 12).astype(int)
+    own_by_year, rent_by_year = (np.bincount(year, weights=flows).tolist() for flows in (own, rent))
+    by_year: list[MoneyYear] = [
+        {"year": i, "own": a, "rent": b, "saving": b - a}
+        for i, (a, b) in enumerate(zip(own_by_year, rent_by_year, strict=True))
+    ]
     curved = bool(case.special.get("currency_curve"))
     discount_ratio = monthly(values, "discount_ratio")
     financing = own_worth(values) - present(values, "own_in_cash_usd")
@@ -128,9 +136,9 @@ def converted(case: OwnershipCase, values: Mapping[str, Any]) -> Currency | None
         "npv_rent": rent_value,
         "wacc_fraction": wacc,
         "discounting": basis,
-        "cash_own": own_usd.tolist(),
+        "cash_own": own.tolist(),
         "cash_rent": rent.tolist(),
-        "by_year": _by_year(own_usd, rent),
+        "by_year": by_year,
         "rates": rates.tolist(),
     }
 
@@ -155,12 +163,6 @@ def worth_in_currency(
     return float(np.sum(flows_usd / rates * ratio) + financing_usd / rates[0]), rate, basis
 
 
-def _by_year(own_flows: Array, rent: Array) -> list[MoneyYear]:
-    year = np.ceil(np.arange(own_flows.size) / 12).astype(int)
-    sums = [np.bincount(year, weights=flows).tolist() for flows in (own_flows, rent)]
-    return [{"year": i, "own": a, "rent": b, "saving": b - a} for i, (a, b) in enumerate(zip(*sums, strict=True))]
-
-
 # --- The comparison as inputs and formulas, for a workbook that stays alive and for an explanation.
 
 _WORKBOOK_MONTHS = 120  # a longer life in the workbook still adds up
@@ -171,24 +173,27 @@ def block(case: OwnershipCase) -> CashModel:
     months = max(_WORKBOOK_MONTHS, case.months)
     values = evaluate_months(case.values(), case.tables, months)
     evaluate_all((*BY_MONTH, *ANSWERS), values)
+    inputs: list[ModelInput] = []
+    for entry in case.assumptions.values():
+        row, choices = case.registry.inputs[entry.name], case.registry.choices.get(entry.name, ())
+        low, high = row["minimum"], row["maximum"]
+        if entry.name == "gpus" and case.accelerator is not None and not case.special.get("profile"):
+            # another size has another profile, which only a new run looks up
+            low, high = same_profile_gpus(case.accelerator, case.number("gpus"), case.number("gpus_per_node"))
+        inputs.append({**entry.as_dict(), "choices": list(choices), "minimum": low, "maximum": high})
+    lines: list[MonthlyLine] = []
+    for line in BY_MONTH:
+        by_month: list[float] = np.broadcast_to(values[line.name], (1, months + 1))[0].astype(np.float64).tolist()
+        lines.append({**_text(line), "side": line.side, "values": by_month})
     return {
         "formulas": FORMULAS,
         "months": months,
-        "inputs": [_input(case, entry) for entry in case.assumptions.values()],
+        "inputs": inputs,
         "tables": {name: case.tables[name][: months + 2].tolist() for name in TABLES},
         "derived": [_scalar(line, values) for line in SCALARS],
-        "monthly": [{**_text(line), "side": line.side, "values": _row(values, line.name, months)} for line in BY_MONTH],
+        "monthly": lines,
         "answers": [_scalar(line, values) for line in ANSWERS],
     }
-
-
-def _input(case: OwnershipCase, entry: Assumption) -> ModelInput:
-    row, choices = case.registry.inputs[entry.name], case.registry.choices.get(entry.name, ())
-    low, high = row["minimum"], row["maximum"]
-    if entry.name == "gpus" and case.accelerator is not None and not case.special.get("profile"):
-        # another size has another profile, which only a new run looks up
-        low, high = same_profile_gpus(case.accelerator, case.number("gpus"), case.number("gpus_per_node"))
-    return {**entry.as_dict(), "choices": list(choices), "minimum": low, "maximum": high}
 
 
 class LineText(TypedDict):
@@ -207,9 +212,3 @@ def _text(line: Line) -> LineText:
 def _scalar(line: Line, values: dict[str, Any]) -> DescribedLine:
     number = float(np.ravel(values[line.name])[0])
     return {**_text(line), "value": number if np.isfinite(number) else None}
-
-
-def _row(values: dict[str, Any], name: str, months: int) -> list[float]:
-    wide = np.broadcast_to(values[name], (1, months + 1))
-    row: list[float] = wide[0].astype(np.float64).tolist()
-    return row

@@ -605,7 +605,7 @@ def test_what_gives_no_finite_cost_is_refused(plan, inputs, said):
 
 def test_a_formula_that_makes_no_finite_number_leaves_no_answer(monkeypatch):
     worthless = np.zeros(21)
-    monkeypatch.setattr("gpucost.ownership.assemble.resale_by_year", lambda *given: worthless)
+    monkeypatch.setattr("gpucost.ownership.plan.resale_by_year", lambda *given: worthless)
     with pytest.raises(UsageError, match="residual_scale is not a finite number"):
         gpucost.tco("h100-sxm", 8, years=4, set={"residual_fraction": 0.1}, draws=0, catalog=catalog())
 
