@@ -174,7 +174,7 @@ def two_way(
     case: OwnershipCase, names: tuple[str, str] = ("utilisation_fraction", "rent_usd_per_gpu_hour"), steps: int = 9
 ) -> shape.TwoWay:
     """Return what owning saves over a grid of two inputs."""
-    ranges, axes = case.ranges(), []
+    ranges, axes = case.ranges(), list[Array]()
     for name in names:
         if name == "utilisation_fraction":
             low, high = 0.2, 1.0
@@ -190,7 +190,7 @@ def two_way(
         "y": names[1],
         "x_values": axes[0].tolist(),
         "y_values": axes[1].tolist(),
-        "saving_usd": saving.reshape(grid[0].shape).tolist(),
+        "saving_usd": saving.reshape(axes[0].size, axes[1].size).tolist(),
     }
 
 

@@ -643,9 +643,7 @@ def _supplies(case: OwnershipCase, ledger: Ledger, rents: list[Rent], sellers: P
         credits = dict(zip(bills, paid, strict=True))
     rows: list[shape.SupplyRow] = []
     for rent in rents:
-        fields = [
-            name for name in rent.__struct_fields__ if name in shape.SupplyRow.__annotations__ and name != "offer"
-        ]
+        fields = [name for name in rent.__struct_fields__ if name in shape.SupplyRow.__annotations__]
         row: dict[str, Any] = {name: getattr(rent, name) for name in fields}
         row["max_gpus"] = None if np.isinf(rent.max_gpus) else rent.max_gpus
         row |= layered(rent.offer, float(np.sum(bills.get(rent.name, 0.0))), credits.get(rent.name, 0.0))
