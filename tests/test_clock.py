@@ -146,7 +146,7 @@ def test_every_page_and_print_of_an_answer_says_it(tmp_path):
 def test_where_every_price_is_too_old_each_question_says_so_each_time(monkeypatch, years):
     monkeypatch.setenv(clock.VARIABLE, str(clock.today() + timedelta(days=365 * years)))
     for _ in range(2):  # the second finds what the first kept
-        shared._kept.clear()
+        shared._catalogs.clear()
         with pytest.raises(PriceMissingError, match="gpucost prices refresh"):
             gpucost.estimate("8b", "1b")
 

@@ -41,7 +41,7 @@ def test_of_what_was_read_for_answers_the_last_is_kept(monkeypatch):
     """A notebook or a server asks again and again, on many days."""
 
     made, begin = [], Catalog.__init__
-    monkeypatch.setattr(shared, "_kept", type(shared._kept)())
+    monkeypatch.setattr(shared, "_catalogs", type(shared._catalogs)())
     monkeypatch.setattr(shared, "_MOST", 1)
 
     def watched(self, *given, **more):
