@@ -49,38 +49,40 @@ FIELDS = (
     "within_source_fraction",
     "interval_score",
 )
-LEAST_ROWS = 10  # of a situation that is shown
-MISSED = 2 / (1 - 0.80)  # what a miss costs in the score of an 80 % range, per logarithm beyond its end
+_LEAST_ROWS = 10  # of a situation that is shown
+_MISSED = 2 / (1 - 0.80)  # what a miss costs in the score of an 80 % range, per logarithm beyond its end
 TOLERANCE = 0.003  # solvers end at slightly different points on different machines
 
 
-def unseen(found: Measurements, logged: Floats, calibration: Calibration, hidden: str = "") -> list[measurements.Item]:
+def unseen(
+    measured: Measurements, logged: Floats, calibration: Calibration, hidden: str = ""
+) -> list[measurements.Item]:
     """Return predictions without each row's source, in ranges that are fitted without it too.
 
     Sources are left out in the parts in which `logged` was predicted. `hidden` names the trait whose knowledge the rows
     were stripped of: they give its ratio themselves.
     """
-    residual, source = logged - found.log_measured, found.row_sources
-    doubts = training.row_traits(training.observe(found), found, calibration.values)
-    keep = training.timed(found)
+    residual, source = logged - measured.log_measured, measured.row_sources
+    doubts = training.row_traits(training.observe(measured), measured, calibration.values)
+    keep = training.timed(measured)
     below, above = np.empty_like(residual), np.empty_like(residual)
     for part in choice.folds(source.tolist(), outside.PARTS):
         mine = np.isin(source, list(part))
         others = keep & ~mine
         apart = {trait: applies[others] for trait, applies in doubts.items()}
         ranges = outside.ranges_of(cal.SCHEME, residual[others], apart, source[others])
-        if hidden:
+        if hidden:  # a range that is fitted to rows which say it knows nothing of not saying it
             ranges |= training_fit.unsaid_ratio(hidden, residual[others], apart, source[others], ranges)
         sides = [width_of(doubts, ranges, side) for side in cal.SCHEME.sides]
         below[mine], above[mine] = (side[mine] for side in sides)
-    return found.items(np.exp(logged), below, above=above)
+    return measured.items(np.exp(logged), below, above=above)
 
 
 def figures(part: str, held_out: str, items: list[measurements.Item]) -> dict[str, Any]:
     """Return one row of the table."""
-    found = measurements.statistics(items)
-    row: dict[str, Any] = {"part": part, "held_out": held_out, "rows": found["predicted"]}
-    return row | {name: found[name] for name in FIELDS[3:-1]} | {"interval_score": interval_score(items)}
+    errors = measurements.statistics(items)
+    row: dict[str, Any] = {"part": part, "held_out": held_out, "rows": errors["predicted"]}
+    return row | {name: errors[name] for name in FIELDS[3:-1]} | {"interval_score": interval_score(items)}
 
 
 def interval_score(items: list[measurements.Item]) -> float | None:
@@ -88,19 +90,19 @@ def interval_score(items: list[measurements.Item]) -> float | None:
 
     Less is better (Gneiting and Raftery 2007, equation 43).
 
-    >>> found = report.Item("a", "s", "m", measured=130.0, predicted=100.0, low=80.0, high=120.0)
-    >>> round(interval_score([found]), 2)
+    >>> miss = measurements.Item("a", "s", "m", measured=130.0, predicted=100.0, low=80.0, high=120.0)
+    >>> round(interval_score([miss]), 2)
     1.21
     """
     if not items:
         return None
     low, high, true = (np.log([getattr(item, name) for item in items]) for name in ("low", "high", "measured"))
-    return float(np.mean(high - low + MISSED * (np.maximum(low - true, 0) + np.maximum(true - high, 0))))
+    return float(np.mean(high - low + _MISSED * (np.maximum(low - true, 0) + np.maximum(true - high, 0))))
 
 
 FAMILIES = ("volta", "ampere", "hopper", "blackwell", "cdna3", "gaudi", "tpu", "trainium")
-STACKS = ("vendor", "megatron", "deepspeed", "sharded", "eager", "compiler", "neuron", "unknown")
-SITUATIONS: dict[str, Callable[[TrainingRow], bool]] = (
+_STACKS = ("vendor", "megatron", "deepspeed", "sharded", "eager", "compiler", "neuron", "unknown")
+_SITUATIONS: dict[str, Callable[[TrainingRow], bool]] = (
     {
         "dense, bf16, NVIDIA since Ampere": lambda row: (
             not row.architecture.experts
@@ -119,70 +121,86 @@ SITUATIONS: dict[str, Callable[[TrainingRow], bool]] = (
         "runs of our own": lambda row: row.source == fits.OWN_RUNS,
     }
     | {f"family {name}": lambda row, name=name: row.accelerator.family == name for name in FAMILIES}
-    | {f"software {name}": lambda row, name=name: row.software == name for name in STACKS}
+    | {f"software {name}": lambda row, name=name: row.software == name for name in _STACKS}
 )
 
 
 class HeldOut(NamedTuple):
     """Rows, their predictions by what was held out, and the fits of the parts in which sources were."""
 
-    found: Measurements
+    measured: Measurements
     items: dict[str, list[measurements.Item]]
     parts: outside.Parts
 
 
 @cache
 def held_out() -> HeldOut:
-    """Return the shipped rows and their predictions; half a minute, once."""
-    return training_items(open_catalog())
+    """Return the shipped rows and their predictions, in-sample and with each grouping held out; half a minute, once."""
+    catalog = open_catalog()
+    measured, calibration = fits.training_shipped(catalog), training_calibration(catalog)
+    items = {"nothing (in-sample)": training.predict(measured, calibration)}
+    # sources in parts, whose fits serve other tables too, and with ranges of their own; other groups one by one
+    parts = outside.by_part(training_fit.observed(measured), calibration.values)
+    items["source"] = unseen(measured, outside.left_out(training_fit.observed(measured), parts), calibration)
+    for grouping in ("family", "software"):
+        logged = training_fit.leave_one_out(measured, grouping, start=calibration.values)
+        items[grouping] = training.with_ranges(measured, logged, calibration)
+    for name, rule in (("6·N·D at 40 %", training.rule_of_thumb), ("constant MFU", training.constant_mfu)):
+        items[name] = training.with_ranges(measured, rule(measured), calibration)
+    return HeldOut(measured, items, parts)
 
 
-def situation_rows(found: Measurements, items: list[measurements.Item]) -> list[dict[str, Any]]:
+def _situation_rows(measured: Measurements, items: list[measurements.Item]) -> list[dict[str, Any]]:
     """Return the table's rows by situation, each source held out: all rows with a speed or a time, then the core."""
     answer = []
-    for name, applies in SITUATIONS.items():
+    for name, applies in _SITUATIONS.items():
         mine = [
             (item, row.core)
-            for item, row in zip(items, found.rows, strict=True)
+            for item, row in zip(items, measured.rows, strict=True)
             if item.group not in training.FLOP_BASES and applies(row)
         ]
-        for part, kept in (("situation", [item for item, _ in mine]), ("situation, core", [i for i, c in mine if c])):
-            if len(kept) >= LEAST_ROWS:
-                answer.append(figures(f"{part}: {name}", "source", kept))
+        core = [item for item, is_core in mine if is_core]
+        for part, shown in (("situation", [item for item, _ in mine]), ("situation, core", core)):
+            if len(shown) >= _LEAST_ROWS:
+                answer.append(figures(f"{part}: {name}", "source", shown))
     return answer
 
 
-def unsaid_rows(catalog: Catalog, known: HeldOut) -> list[dict[str, Any]]:
+def _unsaid_rows(catalog: Catalog, known: HeldOut) -> list[dict[str, Any]]:
     """Return the table's rows of what a question says: core rows with their software, and with it hidden."""
-    applies = SITUATIONS["dense, bf16, NVIDIA since Ampere"]
+    applies = _SITUATIONS["dense, bf16, NVIDIA since Ampere"]
     rows = [{**row, "framework": "", "dispatcher": "", "sinks": ""} for row in fits.published(catalog)]
     hidden = training.gather(rows, catalog)
     calibration = training_calibration(catalog)
     logged = outside.left_out(training_fit.observed(hidden), known.parts)
     unsaid = unseen(hidden, logged, calibration, "unknown_software")
     answer = []
-    for part, some, predicted in (
-        ("software said", known.found, known.items["source"]),
+    for part, rows_measured, predicted in (
+        ("software said", known.measured, known.items["source"]),
         ("nothing said", hidden, unsaid),
     ):
-        kept = [
+        shown = [
             item
-            for item, row in zip(predicted, some.rows, strict=True)
+            for item, row in zip(predicted, rows_measured.rows, strict=True)
             if row.core and row.stated_layout and item.group not in training.FLOP_BASES and applies(row)
         ]
-        answer.append(figures(f"question: {part}", "source", kept))
-    return [*answer, figures("question: own speed given, all rows at another size", "pairs", another_size(known.found))]
+        answer.append(figures(f"question: {part}", "source", shown))
+    return [
+        *answer,
+        figures("question: own speed given, all rows at another size", "pairs", _another_size(known.measured)),
+    ]
 
 
-def another_size(found: Measurements) -> list[measurements.Item]:
+def _another_size(measured: Measurements) -> list[measurements.Item]:
     """Return runs predicted by the measured speed of the same run on the next smaller number of accelerators.
 
     The same source, software, model, accelerator, precision and layout: accelerators and batch alone differ.
     """
     alike: dict[Any, list[tuple[int, int, measurements.Item]]] = {}
-    width = np.full(len(found.rows), own_speed.WIDTH)
-    for item, row in zip(found.items(np.exp(found.log_measured), width), found.rows, strict=True):
+    width = np.full(len(measured.rows), own_speed.WIDTH)
+    for item, row in zip(measured.items(np.exp(measured.log_measured), width), measured.rows, strict=True):
         if item.group not in (*training.FLOP_BASES, "gpu_hours"):
+            # what may differ is set to one, so that what is alike is equal
             layout = replace(row.layout, gpus=1, data=1, global_batch=1)
             same = (row.source, row.software, row.software_year, row.architecture.name, row.accelerator.id)
             run = (*same, row.sequence_tokens, row.method, row.document_tokens, layout)
@@ -194,53 +212,23 @@ def another_size(found: Measurements) -> list[measurements.Item]:
     return answer
 
 
-def rows_table(found: Measurements, items: list[measurements.Item]) -> str:
-    """Write every held-out prediction beside its measurement, as CSV."""
-    text = io.StringIO()
-    names = ("id", "source", "group", "measured", "predicted", "low", "high")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    for item, row in zip(items, found.rows, strict=True):
-        if item.group not in training.FLOP_BASES:
-            group = "mixture of experts" if row.architecture.experts else "dense"
-            numbers = (f"{value:.5g}" for value in (item.measured, item.predicted, item.low, item.high))
-            writer.writerow((item.id, item.source, group, *numbers))
-    return text.getvalue()
-
-
-def training_items(catalog: Catalog) -> HeldOut:
-    """Return the rows and their predictions, in-sample and with each grouping held out."""
-    found, calibration = fits.training_shipped(catalog), training_calibration(catalog)
-    answers = {"nothing (in-sample)": training.predict(found, calibration)}
-    parts = outside.by_part(training_fit.observed(found), calibration.values)
-    for grouping in ("source", "family", "software"):
-        by_source = grouping == "source"
-        logged = (
-            outside.left_out(training_fit.observed(found), parts)
-            if by_source
-            else training_fit.leave_one_out(found, grouping, start=calibration.values)
-        )
-        ranged = unseen if by_source else training.with_ranges
-        answers[grouping] = ranged(found, logged, calibration)
-    for name, rule in (("6·N·D at 40 %", training.rule_of_thumb), ("constant MFU", training.constant_mfu)):
-        answers[name] = training.with_ranges(found, rule(found), calibration)
-    return HeldOut(found, answers, parts)
-
-
-def training_rows(found: Measurements, answers: dict[str, list[measurements.Item]]) -> list[dict[str, Any]]:
+def training_rows(measured: Measurements, answers: dict[str, list[measurements.Item]]) -> list[dict[str, Any]]:
     """Return the table's rows for training: core rows with a stated layout, then all rows, then each source."""
     rows = []
-    stated = [row.core and row.stated_layout for row in found.rows]
+    stated = [row.core and row.stated_layout for row in measured.rows]
     for held_out, items in answers.items():
+        # a speed that was derived from FLOP/s holds the convention by which FLOP are counted: shown apart
         timed = [item.group not in training.FLOP_BASES for item in items]
         core = [item for item, keep, time in zip(items, stated, timed, strict=True) if keep and time]
         rows.append(figures("training: core rows with a stated layout", held_out, core))
         rows.append(figures("training: all rows", held_out, [i for i, time in zip(items, timed, strict=True) if time]))
-    held = answers["source"]
-    rated = [item for item in held if item.group in training.FLOP_BASES]
+    left_out = answers["source"]
+    rated = [item for item in left_out if item.group in training.FLOP_BASES]
     rows.append(figures("training: rows that state only TFLOP/s or MFU", "source", rated))
-    for source in sorted({item.source for item in held}):
-        rows.append(figures(f"training source: {source}", "source", [item for item in held if item.source == source]))
+    for source in sorted({item.source for item in left_out}):
+        rows.append(
+            figures(f"training source: {source}", "source", [item for item in left_out if item.source == source])
+        )
     return rows
 
 
@@ -254,23 +242,23 @@ def other_rows(catalog: Catalog) -> list[dict[str, Any]]:
 
 def served(catalog: Catalog) -> dict[str, measurements.Item]:
     """Return serving figures with sources left out in parts, by row and metric."""
-    found, calibration = calibrate.serving_shipped(catalog), serving_calibration(catalog)
-    logged = serving_fit.left_out(found, calibration.values)
-    width = width_of(serving.traits(found, calibration.values), calibration.ranges)
-    items = found.items(np.exp(logged), width)
-    return {serving_fit.key(found, figure): item for figure, item in zip(found.figures, items, strict=True)}
+    measured, calibration = calibrate.serving_shipped(catalog), serving_calibration(catalog)
+    logged = serving_fit.left_out(measured, calibration.values)
+    width = width_of(serving.traits(measured, calibration.values), calibration.ranges)
+    items = measured.items(np.exp(logged), width)
+    return {serving_fit.key(measured, figure): item for figure, item in zip(measured.figures, items, strict=True)}
 
 
-def served_rows(catalog: Catalog, items: Mapping[str, measurements.Item]) -> list[dict[str, Any]]:
+def _served_rows(catalog: Catalog, items: Mapping[str, measurements.Item]) -> list[dict[str, Any]]:
     """Return the table's rows for serving, by how it was served; rows suited to validation."""
-    found = calibrate.serving_shipped(catalog)
+    measured = calibrate.serving_shipped(catalog)
     parts: dict[str, list[measurements.Item]] = {"serving": []}
-    for figure in found.figures:
-        row = found.rows[figure.row]
+    for figure in measured.figures:
+        row = measured.rows[figure.row]
         if row.core:
             for part in ("serving", f"serving: {SERVED[row.deployment.server]}"):
-                parts.setdefault(part, []).append(items[serving_fit.key(found, figure)])
-    return [figures(part, "source", some) for part, some in parts.items()]
+                parts.setdefault(part, []).append(items[serving_fit.key(measured, figure)])
+    return [figures(part, "source", figures_of_part) for part, figures_of_part in parts.items()]
 
 
 SERVED = {
@@ -283,9 +271,9 @@ SERVED = {
 def table() -> str:
     """Compute the whole table."""
     catalog, known = open_catalog(), held_out()
-    rows = training_rows(known.found, known.items) + situation_rows(known.found, known.items["source"])
+    rows = training_rows(known.measured, known.items) + _situation_rows(known.measured, known.items["source"])
     items = served(catalog)
-    rows += unsaid_rows(catalog, known) + other_rows(catalog) + served_rows(catalog, items)
+    rows += _unsaid_rows(catalog, known) + other_rows(catalog) + _served_rows(catalog, items)
     return as_csv(rows + again(catalog, known, items))
 
 
@@ -317,13 +305,13 @@ its width in logarithms and ten times what lies beyond an end: less is better. T
 others on the same rows: 6·N·D at 40 % of the peak; the median MFU of the other sources of the family and precision
 (later ones too); a calculator of roofs at half of every peak, as llm-analysis counts; Calculon, on what it can express.
 """
-WORSE = """
+_WORSE = """
 ## What got worse
 
 Sources of three figures and more that today's model, without them in its fit, predicts worse than the model of their
 day did:
 """
-ALSO_WORSE = """
+_ALSO_WORSE = """
 - Mixtures with large experts (Mixtral, DeepSeek) have no outside source since their products follow what an H200
   measured; the one row of Mixtral on Hopper is off by 58 %, where it was by 53.
 - Stacks that do not say how they attend have wider ranges: a 1B model on an A100 at 2,048 tokens 0.54 in logarithms,
@@ -354,7 +342,7 @@ TODAY = ("today", "today inside")
 LEAST_FIGURES, NOTABLE = 3, 0.02  # of a source that got worse, and by how much at least
 
 
-LEDGERS = {
+_LEDGERS = {
     "training": "training",
     "serving": "serving",
     "load": "load tests",
@@ -363,25 +351,29 @@ LEDGERS = {
 }
 
 
-PEERS = {
+_PEERS = {
     "6·N·D at 40 %": training.rule_of_thumb,
     "constant MFU": training.constant_mfu,
     "roofs": training.by_roofs,
 }
-COLUMNS = (*PEERS, "Calculon")
-CALCULON = Path(__file__).with_name("calculon.csv")
+COLUMNS = (*_PEERS, "Calculon")
+_CALCULON = Path(__file__).with_name("calculon.csv")
 FIRST = ("figures", "median error", "90th percentile", "inside", "score")
 
 
 def by_class(catalog: Catalog) -> dict[tuple[str, str, str], list[Mapping[str, Any]]]:
     """Return first predictions by kind, class of use and version of the model, the newest version first."""
     version = {(row["kind"], row["source"]): row["commit"] for row in catalog.rows("ledger")}
-    uses = uses_of(fits.training_shipped(catalog), calibrate.serving_shipped(catalog))
+    # the class of use of each figure, by the id that first predictions have
+    trained, served = fits.training_shipped(catalog), calibrate.serving_shipped(catalog)
+    names = [f"{row.id} {training.METRIC}" for row in trained.rows]
+    names += [serving_fit.key(served, figure) for figure in served.figures]
+    uses = dict(zip(names, [*training_fit.uses(trained), *serving_fit.uses(served)], strict=True))
     groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for one in catalog.rows("first_predictions"):
-        use = uses.get(one["id"], "") if one["kind"] in ("training", "serving") else LEDGERS[one["kind"]]
-        groups.setdefault((one["kind"], use, version[keyed(one)]), []).append(one)
-    kinds, versions = list(LEDGERS), list(dict.fromkeys(version.values()))
+    for row in catalog.rows("first_predictions"):
+        use = uses.get(row["id"], "") if row["kind"] in ("training", "serving") else _LEDGERS[row["kind"]]
+        groups.setdefault((row["kind"], use, version[keyed(row)]), []).append(row)
+    kinds, versions = list(_LEDGERS), list(dict.fromkeys(version.values()))
     order = sorted(groups, key=lambda group: (kinds.index(group[0]), group[1], -versions.index(group[2])))
     return {group: groups[group] for group in order}
 
@@ -389,8 +381,8 @@ def by_class(catalog: Catalog) -> dict[tuple[str, str, str], list[Mapping[str, A
 def by_source(catalog: Catalog) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
     """Return first predictions by kind and source."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {keyed(row): [] for row in catalog.rows("ledger")}
-    for one in catalog.rows("first_predictions"):
-        groups[keyed(one)].append(one)
+    for row in catalog.rows("first_predictions"):
+        groups[keyed(row)].append(row)
     return groups
 
 
@@ -408,16 +400,24 @@ def again(catalog: Catalog, known: HeldOut, served: Mapping[str, measurements.It
         today |= {(kind, f"{item.id} {item.metric}"): item for item in ledger.predicted(kind, rows, catalog)[0]}
     answer = []
     for name, singles in (by_class(catalog) | by_source(catalog)).items():
-        items = [today[one["kind"], one["id"]] for one in singles if (one["kind"], one["id"]) in today]
+        # not every figure has a prediction by today's model
+        ids = [(single["kind"], single["id"]) for single in singles]
+        items = [today[id_] for id_ in ids if id_ in today]
         if items:
             answer.append(figures(f"first predictions: {': '.join(name)}", "source", items))
     return answer
 
 
-def ledger_table(table: Sequence[Mapping[str, str]]) -> list[str]:
+def _ledger_table(table: Sequence[Mapping[str, str]]) -> list[str]:
     """Write what first predictions came to, by class of use and version, what got worse, then source by source."""
     catalog = open_catalog()
-    peers = peers_of(fits.training_shipped(catalog))
+    # what peers say of each row of training, by the id that first predictions have
+    measured, ran = fits.training_shipped(catalog), calculon()
+    rules = np.exp([rule(measured) for rule in _PEERS.values()]).T.tolist()
+    peers = {
+        f"{row.id} {training.METRIC}": [*figures_of_row, ran.get(row.id, np.nan)]
+        for row, figures_of_row in zip(measured.rows, rules, strict=True)
+    }
     today = {row["part"].removeprefix("first predictions: "): row for row in table}
     rows = {(row["kind"], row["source"]): row for row in catalog.rows("ledger")}
     days = {row["commit"]: str(row["entered_on"]) for row in rows.values()}
@@ -430,27 +430,27 @@ def ledger_table(table: Sequence[Mapping[str, str]]) -> list[str]:
     lines = [CLASSES, head("class", "model", "entered", *FIRST, *TODAY, *COLUMNS)]
     lines.append(head(*["---"] * 3, *["--:"] * (len(FIRST) + len(TODAY) + len(COLUMNS))))
     for (kind, use, version), singles in by_class(catalog).items():
-        cells = told(singles, peers)
+        cells = _cells_of(singles, peers)
         mine = (*cells[: len(FIRST)], *now(kind, use, version), *cells[len(FIRST) :])
         lines.append(head(use, version, days[version], *mine))
     sources = by_source(catalog)
-    lines += [WORSE, head("source", "kind", *FIRST, *TODAY), head("---", "---", *["--:"] * (len(FIRST) + len(TODAY)))]
+    lines += [_WORSE, head("source", "kind", *FIRST, *TODAY), head("---", "---", *["--:"] * (len(FIRST) + len(TODAY)))]
     for (kind, source), singles in sources.items():
-        first = float(np.median([abs(one["predicted"] / one["measured"] - 1) for one in singles]))
+        first = float(np.median([abs(single["predicted"] / single["measured"] - 1) for single in singles]))
         row = today.get(f"{kind}: {source}")
         if row and len(singles) >= LEAST_FIGURES and float(row["median_abs_error_fraction"]) > first + NOTABLE:
-            lines.append(head(source, kind, *told(singles, peers)[: len(FIRST)], *now(kind, source)))
-    lines += [ALSO_WORSE, head("source", "kind", "model", "entered", *FIRST, *TODAY)]
+            lines.append(head(source, kind, *_cells_of(singles, peers)[: len(FIRST)], *now(kind, source)))
+    lines += [_ALSO_WORSE, head("source", "kind", "model", "entered", *FIRST, *TODAY)]
     lines.append(head(*["---"] * 4, *["--:"] * (len(FIRST) + len(TODAY))))
     for (kind, source), singles in sources.items():
-        version, cells = rows[kind, source]["commit"], told(singles, peers)[: len(FIRST)]
+        version, cells = rows[kind, source]["commit"], _cells_of(singles, peers)[: len(FIRST)]
         lines.append(head(source, kind, version, days[version], *cells, *now(kind, source)))
     return lines
 
 
-def keyed(one: Mapping[str, Any]) -> tuple[str, str]:
+def keyed(prediction: Mapping[str, Any]) -> tuple[str, str]:
     """Return the line of the ledger that a first prediction belongs to."""
-    return one["kind"], one["source"]
+    return prediction["kind"], prediction["source"]
 
 
 def head(*cells: str) -> str:
@@ -458,43 +458,33 @@ def head(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def told(singles: Sequence[Mapping[str, Any]], peers: Mapping[str, Sequence[float]]) -> list[str]:
+def _cells_of(singles: Sequence[Mapping[str, Any]], peers: Mapping[str, Sequence[float]]) -> list[str]:
     """Return what first predictions came to: figures, errors, share inside, score, and the peers' median errors."""
     measured, predicted, low, high = (
-        np.array([one[name] for one in singles]) for name in ("measured", "predicted", "low", "high")
+        np.array([single[name] for single in singles]) for name in ("measured", "predicted", "low", "high")
     )
     error, inside = np.abs(predicted / measured - 1), (low <= measured) & (measured <= high)
     beyond = np.maximum(np.log(low / measured), 0) + np.maximum(np.log(measured / high), 0)
-    score = float(np.mean(np.log(high / low) + MISSED * beyond))
+    score = float(np.mean(np.log(high / low) + _MISSED * beyond))
     theirs = [
         [
-            abs(peers[one["id"]][place] / one["measured"] - 1)
-            for one in singles
-            if one["id"] in peers and np.isfinite(peers[one["id"]][place])
+            abs(peers[single["id"]][place] / single["measured"] - 1)
+            for single in singles
+            if single["id"] in peers and np.isfinite(peers[single["id"]][place])
         ]
         for place in range(len(COLUMNS))
     ]
     shares = [np.median(error), np.percentile(error, 90), np.mean(inside)]
     others = [
-        f"{np.median(some):.0%}" + (f" of {len(some)}" if len(some) < len(singles) else "") if some else ""
-        for some in theirs
+        f"{np.median(errors):.0%}" + (f" of {len(errors)}" if len(errors) < len(singles) else "") if errors else ""
+        for errors in theirs
     ]
-    return [str(len(singles)), *(f"{one:.0%}" for one in shares), f"{score:.2f}", *others]
-
-
-def peers_of(found: Measurements) -> dict[str, list[float]]:
-    """Return what peers say of each row of training, by the id that first predictions have."""
-    table = np.exp([rule(found) for rule in PEERS.values()]).T.tolist()
-    ran = calculon()
-    return {
-        f"{row.id} {training.METRIC}": [*row_of_peers, ran.get(row.id, np.nan)]
-        for row, row_of_peers in zip(found.rows, table, strict=True)
-    }
+    return [str(len(singles)), *(f"{share:.0%}" for share in shares), f"{score:.2f}", *others]
 
 
 def calculon() -> dict[str, float]:
     """Return what Calculon says of the rows that it can express, in tokens per second and accelerator, by id."""
-    with CALCULON.open(encoding="utf-8") as file:
+    with _CALCULON.open(encoding="utf-8") as file:
         return {row["id"]: float(row["tokens_per_s_per_gpu"]) for row in csv.DictReader(file)}
 
 
@@ -509,36 +499,36 @@ f90a1e3 of 2026-08-22, the coefficients that it brings, fitted to vLLM) is asked
 layers, which here are mixtures of experts, most on chips that its list lacks. AISimulate 0.13, which replays
 schedulers, was not run: a package that it needs is not on PyPI itself.
 """
-LOAD_PEERS = Path(__file__).with_name("load_peers.csv")
-LOAD_METRICS = tuple(
+_LOAD_PEERS = Path(__file__).with_name("load_peers.csv")
+_LOAD_METRICS = tuple(
     f"{time}_{name}_{unit}"
     for time, unit in (("ttft", "ms"), ("tpot", "ms"), ("e2e", "s"))
     for name in ("mean", "p50", "p99")
 )
-LOAD_FIGURES = ("median_abs_error_fraction", "macro_median_abs_error_fraction", "interval_coverage_fraction")
+_LOAD_FIGURES = ("median_abs_error_fraction", "macro_median_abs_error_fraction", "interval_coverage_fraction")
 
 
 def load_peers() -> dict[tuple[str, str, str], float]:
     """Return what others say of load tests, by peer, test and metric."""
-    with LOAD_PEERS.open(encoding="utf-8") as file:
+    with _LOAD_PEERS.open(encoding="utf-8") as file:
         rows = csv.DictReader(file)
         return {(row["peer"], row["id"], row["metric"]): float(row["predicted"]) for row in rows}
 
 
-def load_table(catalog: Catalog) -> list[str]:
+def _load_table(catalog: Catalog) -> list[str]:
     """Write how load tests are predicted by metric, and what others say of the rows that they can."""
     items = load.predict(catalog.rows("load_measurements"), catalog, serving_calibration(catalog))[0]
-    said = load_peers()
-    peers = sorted({peer for peer, _, _ in said})
+    others = load_peers()
+    peers = sorted({peer for peer, _, _ in others})
     columns = [column for peer in peers for column in (peer, "ours there")]
     lines = [LOADED, head("metric", "figures", "median error", "by source", "inside", *columns)]
     lines.append(head("---", *["--:"] * (4 + 2 * len(peers))))
-    for metric in LOAD_METRICS:
-        some = [item for item in items if item.metric == metric]
-        mine = measurements.statistics(some)
-        cells = [str(len(some)), *(f"{mine[name]:.0%}" for name in LOAD_FIGURES)]  # type: ignore[literal-required]
+    for metric in _LOAD_METRICS:
+        tests = [item for item in items if item.metric == metric]
+        mine = measurements.statistics(tests)
+        cells = [str(len(tests)), *(f"{mine[name]:.0%}" for name in _LOAD_FIGURES)]  # type: ignore[literal-required]
         for peer in peers:
-            both = [(said[peer, item.id, metric], item) for item in some if (peer, item.id, metric) in said]
+            both = [(others[peer, item.id, metric], item) for item in tests if (peer, item.id, metric) in others]
             theirs = np.median([abs(value / item.measured - 1) for value, item in both]) if both else np.nan
             ours = np.median([abs(item.predicted / item.measured - 1) for _, item in both]) if both else np.nan
             cells += [f"{theirs:.0%} of {len(both)}", f"{ours:.0%}"] if both else ["", ""]
@@ -546,10 +536,10 @@ def load_table(catalog: Catalog) -> list[str]:
     return lines
 
 
-def beside_calculon() -> dict[str, str]:
+def _beside_calculon() -> dict[str, str]:
     """Return the median errors of Calculon, of 6·N·D and of ours, left out of the fit, on all rows that it can say."""
-    ran, found = calculon(), fits.training_shipped(open_catalog())
-    rule = dict(zip([row.id for row in found.rows], np.exp(training.rule_of_thumb(found)), strict=True))
+    ran, measured_rows = calculon(), fits.training_shipped(open_catalog())
+    rule = dict(zip([row.id for row in measured_rows.rows], np.exp(training.rule_of_thumb(measured_rows)), strict=True))
     with ROWS.open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["id"] in ran]
     measured = np.array([float(row["measured"]) for row in rows])
@@ -558,18 +548,13 @@ def beside_calculon() -> dict[str, str]:
         "rule": [rule[row["id"]] for row in rows],
         "ours": [float(row["predicted"]) for row in rows],
     }
-    errors = {name: f"{np.median(np.abs(np.array(some) / measured - 1)):.0%}" for name, some in theirs.items()}
+    errors = {
+        name: f"{np.median(np.abs(np.array(predicted) / measured - 1)):.0%}" for name, predicted in theirs.items()
+    }
     return {"calculon": str(len(rows)), **errors}
 
 
-def uses_of(trained: Measurements, served: Measurements) -> dict[str, str]:
-    """Return the class of use of each figure of training and serving, by the id that first predictions have."""
-    names = [f"{row.id} {training.METRIC}" for row in trained.rows]
-    names += [serving_fit.key(served, figure) for figure in served.figures]
-    return dict(zip(names, [*training_fit.uses(trained), *serving_fit.uses(served)], strict=True))
-
-
-READING = """
+_READING = """
 ## How a few of your own runs improve accuracy
 
 `gpucost calibrate runs.csv --save` after one to five runs of a source that the calibration never saw:
@@ -659,10 +644,12 @@ def page(table: str) -> str:
     from benchmarks import terms
 
     rows = list(csv.DictReader(io.StringIO(table)))
-    counted = [sum(one.fitted for one in parameters) for parameters in (TRAINING_PARAMETERS, SERVING_PARAMETERS)]
-    after = f"{counted[0]} of training and {counted[1]} of serving"
-    footnote = BELOW.format(before=BEFORE, after=after, **beside_calculon())
-    lines = [INTRODUCTION + "\n".join(ledger_table(rows)), footnote]
+    trained, served = (
+        sum(parameter.fitted for parameter in parameters) for parameters in (TRAINING_PARAMETERS, SERVING_PARAMETERS)
+    )
+    after = f"{trained} of training and {served} of serving"
+    footnote = BELOW.format(before=BEFORE, after=after, **_beside_calculon())
+    lines = [INTRODUCTION + "\n".join(_ledger_table(rows)), footnote]
     for title, prefix in (
         ("What a question says: dense models in bf16 on NVIDIA, core rows with a stated layout", "question:"),
         ("Training speed", "training:"),
@@ -670,15 +657,15 @@ def page(table: str) -> str:
         ("Peak memory", "memory"),
         ("Serving", "serving"),
     ):
-        kept = [
+        shown = [  # families and classes of software stand in the table alone
             row
             for row in rows
             if row["part"].startswith(prefix) and not re.search(r"core: (family|software) ", row["part"])
         ]
-        lines += [f"\n## {title}\n", *markdown(kept)]
-    lines += load_table(open_catalog())
+        lines += [f"\n## {title}\n", *markdown(shown)]
+    lines += _load_table(open_catalog())
     lines += terms.page()
-    return "\n".join(lines) + "\n" + READING
+    return "\n".join(lines) + "\n" + _READING
 
 
 HEADING = (
@@ -710,15 +697,6 @@ def markdown(rows: list[dict[str, str]]) -> list[str]:
     return lines
 
 
-def rows_differ(old: str, new: str) -> bool:
-    """Return whether two tables of rows differ by more than the tolerance in any prediction."""
-    before, after = (list(csv.DictReader(io.StringIO(text))) for text in (old, new))
-    if [row["id"] for row in before] != [row["id"] for row in after]:
-        return True
-    pairs = [(a[n], b[n]) for a, b in zip(before, after, strict=True) for n in ("measured", "predicted", "low", "high")]
-    return any(abs(float(a) / float(b) - 1) > 0.02 for a, b in pairs)
-
-
 def renewed_table() -> str:
     """Recompute every held-out figure; a table that differs within the solvers' tolerance stays."""
     stored, fresh = TABLE.read_text("utf-8"), table()
@@ -727,10 +705,22 @@ def renewed_table() -> str:
 
 def renewed_rows() -> str:
     """Write the held-out prediction of every row; a file whose rows barely moved stays."""
-    known = held_out()
-    stored = ROWS.read_text("utf-8") if ROWS.is_file() else ""
-    fresh = rows_table(known.found, known.items["source"])
-    return fresh if rows_differ(stored, fresh) else stored
+    known, text = held_out(), io.StringIO()
+    figures_of_row = ("measured", "predicted", "low", "high")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("id", "source", "group", *figures_of_row))
+    for item, row in zip(known.items["source"], known.measured.rows, strict=True):
+        if item.group not in training.FLOP_BASES:
+            group = "mixture of experts" if row.architecture.experts else "dense"
+            numbers = (f"{getattr(item, name):.5g}" for name in figures_of_row)
+            writer.writerow((item.id, item.source, group, *numbers))
+    fresh, stored = text.getvalue(), ROWS.read_text("utf-8") if ROWS.is_file() else ""
+    before, after = (list(csv.DictReader(io.StringIO(table))) for table in (stored, fresh))
+    if [row["id"] for row in before] != [row["id"] for row in after]:
+        return fresh
+    pairs = [(a[name], b[name]) for a, b in zip(before, after, strict=True) for name in figures_of_row]
+    # a single row hangs more on where a solver ends than the means of the table do
+    return fresh if any(abs(float(a) / float(b) - 1) > 0.02 for a, b in pairs) else stored
 
 
 def differences(old: str, new: str) -> list[str]:
@@ -738,15 +728,16 @@ def differences(old: str, new: str) -> list[str]:
     before, after = (list(csv.DictReader(io.StringIO(text))) for text in (old, new))
     if [row["part"] + row["held_out"] for row in before] != [row["part"] + row["held_out"] for row in after]:
         return ["the rows of the table are not the same"]
-    found = []
+    changes = []
     for first, second in zip(before, after, strict=True):
         for name in FIELDS[2:]:
             apart = abs(float(first[name] or 0) - float(second[name] or 0))
+            # ratios and scores are of the size of one and more, shares below it
             if apart > (TOLERANCE if name.endswith("fraction") else 0.05):
-                found.append(
+                changes.append(
                     f"{first['part']}, held out {first['held_out']}: {name} {first[name]} is now {second[name]}"
                 )
-    return found
+    return changes
 
 
 def main() -> int:
@@ -754,13 +745,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     check = parser.parse_args().check
-    made = table()
+    fresh = table()
     if not check:
-        print(made)
+        print(fresh)
         return 0
-    found = differences(TABLE.read_text("utf-8"), made)
-    print("\n".join(found) or "docs/accuracy.csv is what the model gives")
-    return 5 if found else 0
+    changes = differences(TABLE.read_text("utf-8"), fresh)
+    print("\n".join(changes) or "docs/accuracy.csv is what the model gives")
+    return 5 if changes else 0
 
 
 if __name__ == "__main__":

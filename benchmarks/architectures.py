@@ -17,11 +17,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "architectures" / "published.json"
 DEFAULTS = ROOT / "gpucost" / "architectures" / "class_defaults.json"
-MOST_OFF = 1e-3  # of a count: rounding of published figures, not a layer read wrongly
-TEXT = ("text_config", "llm_config", "thinker_config")
+_MOST_OFF = 1e-3  # of a count: rounding of published figures, not a layer read wrongly
+TEXT = ("text_config", "llm_config", "thinker_config")  # where wrappers keep the language model
 
 
-def transformers_count(config: dict[str, Any]) -> int | None:
+def _transformers_count(config: dict[str, Any]) -> int | None:
     """Return the parameters of the language model that transformers builds, or None where it cannot."""
     import torch
     from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
@@ -30,7 +30,7 @@ def transformers_count(config: dict[str, Any]) -> int | None:
     plain = dict(inner or config)
     if inner is not None and config.get("tie_word_embeddings") is not None:
         plain["tie_word_embeddings"] = config["tie_word_embeddings"]
-    plain.pop("quantization_config", None)
+    plain.pop("quantization_config", None)  # packed weights would be counted as what they are packed in
     try:
         model_config = AutoConfig.for_model(plain.pop("model_type"), **plain)
         with torch.device("meta"):
@@ -55,7 +55,7 @@ def compare(write: bool) -> int:
     worst = 0.0
     for name, entry in table.items():
         counted = float(total_parameters(stack([architecture_of(entry["config"], name)]))[0])
-        truth = transformers_count(entry["config"]) if entry["truth"] == "transformers" else entry["parameters"]
+        truth = _transformers_count(entry["config"]) if entry["truth"] == "transformers" else entry["parameters"]
         truth = truth or entry["parameters"]
         if not truth:
             print(f"{name:28} {counted:18,.0f}  no truth")
@@ -67,7 +67,7 @@ def compare(write: bool) -> int:
         lines = (f"{json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}" for name, entry in table.items())
         TABLE.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
     print(f"{len(table)} models; the largest difference is {worst:.2e}")
-    return 0 if worst < MOST_OFF else 5
+    return 0 if worst < _MOST_OFF else 5
 
 
 # parts of names that say nothing of a model's shape
@@ -90,42 +90,37 @@ _TEXT_OF = {
 }  # fmt: skip
 
 
-def _is_shape(name: str, value: Any) -> bool:
-    """Tell whether a default may change how many parameters a model has."""
-    if name.startswith("qk_"):  # qk_rope_head_dim is a size, though other names with `rope` are none
-        return isinstance(value, int)
-    plain = (
-        isinstance(value, (bool, int, str, list, tuple)) and value not in (False, "", [], ()) and len(str(value)) < 60
-    )
-    return plain and (name.startswith("max_") or not any(word in name for word in _NO_SHAPE))
-
-
 def defaults() -> int:
     """Write the defaults of the language model classes of transformers, and which text class a wrapper holds."""
     import dataclasses
 
+    from transformers.models.auto import modeling_auto as auto
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-    from transformers.models.auto.modeling_auto import (
-        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL,
-    )
-    from transformers.models.auto.modeling_auto import (
-        MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES as MULTIMODAL,
-    )
 
     defaults_of: dict[str, dict[str, Any]] = {}
+
+    def is_shape(name: str, value: Any) -> bool:
+        """Tell whether a default may change how many parameters a model has."""
+        if name.startswith("qk_"):  # qk_rope_head_dim is a size, though other names with `rope` are none
+            return isinstance(value, int)
+        if not isinstance(value, (bool, int, str, list, tuple)) or value in (False, "", [], ()):
+            return False
+        if len(str(value)) >= 60:  # lists of labels
+            return False
+        return name.startswith("max_") or not any(part in name for part in _NO_SHAPE)
 
     def visit(kind: str, config_class: Any) -> None:
         if kind in defaults_of:
             return
         fields = {item.name: item.default for item in dataclasses.fields(config_class)}
-        defaults_of[kind] = {name: value for name, value in fields.items() if _is_shape(name, value)}
+        defaults_of[kind] = {name: value for name, value in fields.items() if is_shape(name, value)}
         for key, inner in (getattr(config_class, "sub_configs", None) or {}).items():
             text = getattr(inner, "model_type", "")
             if key in TEXT and text:
                 defaults_of[kind]["_text"] = text
                 visit(text, inner)
 
-    for kind in (*CAUSAL, *MULTIMODAL):
+    for kind in (*auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES):
         visit(kind, CONFIG_MAPPING[kind])
     for kind, text in _TEXT_OF.items():
         defaults_of.setdefault(kind, {})["_text"] = text

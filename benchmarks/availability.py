@@ -58,16 +58,17 @@ LISTS = {  # provider and repository
 
 def shaped(rows: Iterable[Mapping[str, str]]) -> Iterator[dict[str, str]]:
     """Yield a row per list, machine and region, in the order of the table."""
-    found: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
+    zones_of: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
     for row in rows:
         listing = LISTS[row["provider"], row["source"].removeprefix("github:").split()[0]]
         for machine in machines_of(row["machine"]):
-            said = listing.source_id, listing.evidence, row["observed_on"], listing.name
-            found[row["provider"], machine, row["region"], *said].append(row)
-    for (provider, machine, region, source_id, evidence, observed_on, name), zones in sorted(found.items()):
-        named = sorted({row["zone"] for row in zones if row["zone"] and "(" not in row["zone"]})
+            word = listing.source_id, listing.evidence, row["observed_on"], listing.name
+            zones_of[row["provider"], machine, row["region"], *word].append(row)
+    for (provider, machine, region, source_id, evidence, observed_on, name), zones in sorted(zones_of.items()):
+        # a remark in brackets stands where some lists have no zone
+        names = sorted({row["zone"] for row in zones if row["zone"] and "(" not in row["zone"]})
         yield {
-            "provider": provider, "machine": machine, "region": region, "zones": " ".join(named),
+            "provider": provider, "machine": machine, "region": region, "zones": " ".join(names),
             "on_demand": _either(row["on_demand"] for row in zones), "spot": _either(row["spot"] for row in zones),
             "list": name, "evidence": evidence, "observed_on": observed_on, "source_id": source_id,
         }  # fmt: skip
@@ -75,8 +76,10 @@ def shaped(rows: Iterable[Mapping[str, str]]) -> Iterator[dict[str, str]]:
 
 def _either(marks: Iterable[str]) -> str:
     """Return 1 where some zone has it, 0 where none has, empty where the list does not say."""
-    said = set(marks)
-    return "1" if "y" in said else "0" if "n" in said else ""
+    of_zones = set(marks)
+    if "y" in of_zones:
+        return "1"
+    return "0" if "n" in of_zones else ""
 
 
 def main() -> None:

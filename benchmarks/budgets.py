@@ -50,6 +50,7 @@ QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 FIRST_DAYS, LAST_DAYS = 15, 75  # between the answer and the look that says what it came to
 FEWEST = 5  # measurements of an accelerator from which its errors are read; else those of all
 
+# on which days each offer was seen, at what price: catalogues by their versions, dated rows by their publisher's days
 _SIGHTS = """
 CREATE OR REPLACE TABLE budget_sights AS
 WITH versions AS (SELECT DISTINCT source_id AS book, observed_on AS day FROM price_history)
@@ -62,6 +63,7 @@ SELECT o.offer_id, o.provider, coalesce(s.publisher, o.source_id) AS book, o.obs
     median(o.usd_per_gpu_hour) AS usd
 FROM offers AS o LEFT JOIN price_sources AS s USING (source_id)
 WHERE o.offer_kind = 'offer' AND o.usd_per_hour > 0 AND o.source_id NOT IN (SELECT book FROM versions) GROUP BY ALL"""
+# the first look of an offer's own source in the days after the answer, and the offer's price then or at its next sight
 _LOOK = """
 WITH books AS (SELECT DISTINCT book, provider FROM budget_sights WHERE offer_id = $offer AND day <= $day)
 SELECT min(s.day) AS look, (
@@ -86,7 +88,7 @@ class Record(NamedTuple):
 
 
 @cache
-def speed_errors(whole: Catalog) -> dict[tuple[str, str], list[float]]:
+def _speed_errors(whole: Catalog) -> dict[tuple[str, str], list[float]]:
     """Return predicted ÷ measured speed by kind of work and accelerator; "" is any accelerator.
 
     Of training those of measurements left out of the fit, of serving those of today's fit.
@@ -113,42 +115,35 @@ def _chip(whole: Catalog, name: str) -> str:
 
 def later(whole: Catalog, offer_id: str, day: date) -> tuple[bool, float | None]:
     """Return whether a source was read again, and what the offer cost then; None where it was gone."""
-    asked = {"offer": offer_id, "day": day, "first": FIRST_DAYS, "last": LAST_DAYS}
-    row = whole.laid.fetch(_LOOK, asked)[0]
+    row = whole.laid.fetch(_LOOK, {"offer": offer_id, "day": day, "first": FIRST_DAYS, "last": LAST_DAYS})[0]
     return row["look"] is not None, row["usd"]
 
 
 def record(whole: Catalog, day: date, number: int, options: list[dict[str, Any]]) -> Record:
     """Return what became of the first of some options."""
     kind, best = QUESTIONS[number][0], options[0]
-    total = "cost_usd" if kind == "estimate" else "usd_per_month"
-    cost, high = best[total], best.get("budget_usd") or _high(best, total)
+    # a run has its own ends, a month of serving those of its tokens
+    if kind == "estimate":
+        total, low, high = "cost_usd", best["cost_low_usd"], best["cost_high_usd"]
+    else:
+        total = "usd_per_month"
+        low, high = (best[total] * best[f"usd_per_mtok_{end}"] / best["usd_per_mtok"] for end in ("low", "high"))
+    cost, budget = best[total], best.get("budget_usd") or float(high)
     looked, usd = later(whole, best["offer_id"], day)
     ratio = None if usd is None else usd / best["usd_per_gpu_hour"]
-    if looked and usd is None:
+    if looked and usd is None:  # gone: one would have taken the next offer that was still there
         for other in options[1:]:
             seen, then = later(whole, other["offer_id"], day)
             if seen and then is not None:
                 ratio = other[total] / cost * then / other["usd_per_gpu_hour"]
                 break
-    errors = speed_errors(whole)
+    errors = _speed_errors(whole)
     work = ("training" if kind == "estimate" else "serving", best["gpu"])
-    of = errors.get(work, [])
-    of = of if len(of) >= FEWEST else errors.get((work[0], ""), [])
-    outcomes = () if not looked or ratio is None else tuple(cost * ratio * error for error in of)
-    return Record(day, number, best, cost, _low(best, total), high, ratio if looked else None, usd is None, outcomes)
-
-
-def _high(best: dict[str, Any], total: str) -> float:
-    if total == "cost_usd":
-        return float(best["cost_high_usd"])
-    return float(best["usd_per_month"] * best["usd_per_mtok_high"] / best["usd_per_mtok"])
-
-
-def _low(best: dict[str, Any], total: str) -> float:
-    if total == "cost_usd":
-        return float(best["cost_low_usd"])
-    return float(best["usd_per_month"] * best["usd_per_mtok_low"] / best["usd_per_mtok"])
+    of_chip = errors.get(work, [])
+    errors_of_work = of_chip if len(of_chip) >= FEWEST else errors.get((work[0], ""), [])
+    # predicted ÷ measured: a run that is slower than predicted costs as much more
+    outcomes = () if not looked or ratio is None else tuple(cost * ratio * error for error in errors_of_work)
+    return Record(day, number, best, cost, float(low), budget, ratio if looked else None, usd is None, outcomes)
 
 
 def records(last: date, days: tuple[date, ...] = DAYS) -> tuple[list[Record], int]:
@@ -159,39 +154,34 @@ def records(last: date, days: tuple[date, ...] = DAYS) -> tuple[list[Record], in
     whole.laid.ensure("price_history", "offers", "providers", "price_sources")
     load_history(whole.laid)
     whole.laid.execute(_SIGHTS)
-    found, unjudged = [], 0
+    answers, unjudged = [], 0
     for day in days:
-        catalog = open_catalog(day, day)
+        catalog = open_catalog(day, day)  # what was known then, not what was recorded of that day later
         for number, (kind, question) in enumerate(QUESTIONS):
             ask = estimate if kind == "estimate" else inference
             extra = {"with_facts": False} if kind == "estimate" else {}
             with suppress(GpuCostError):
                 options = ask(**question, **extra, top=40, catalog=catalog).payload["options"]  # type: ignore[operator]
-                one = record(whole, day, number, options)
-                found.append(one)
-                unjudged += not one.outcomes
+                answer = record(whole, day, number, options)
+                answers.append(answer)
+                unjudged += not answer.outcomes
         sys.stderr.write(f"{day}\n")
-    return found, unjudged
+    return answers, unjudged
 
 
-def figures(found: list[Record]) -> dict[str, float]:
+def figures(answers: list[Record]) -> dict[str, float]:
     """Return the coverage of budgets and ranges, and how wide budgets are; each first answer weighs the same."""
-    judged = [one for one in found if one.outcomes]
+    ended = [answer for answer in answers if answer.outcomes]
     return {
-        "first answers judged": len(judged),
-        "share of outcomes below the budget": mean(mean(x <= one.budget for x in one.outcomes) for one in judged),
-        "share inside the range": mean(mean(one.low <= x <= one.budget for x in one.outcomes) for one in judged),
-        "median of budget ÷ outcome": median(one.budget / median(one.outcomes) for one in judged),
-        "share still sold": mean(not one.is_gone for one in judged),
+        "first answers judged": len(ended),
+        "share of outcomes below the budget": mean(mean(x <= a.budget for x in a.outcomes) for a in ended),
+        "share inside the range": mean(mean(a.low <= x <= a.budget for x in a.outcomes) for a in ended),
+        "median of budget ÷ outcome": median(a.budget / median(a.outcomes) for a in ended),
+        "share still sold": mean(not a.is_gone for a in ended),
     }
 
 
-def _asked(number: int) -> str:
-    kind, question = QUESTIONS[number]
-    return " ".join([kind, *(f"--{name.replace('_', '-')} {value}" for name, value in question.items())])
-
-
-def page(found: list[Record], unjudged: int) -> str:
+def page(answers: list[Record], unjudged: int) -> str:
     """Return the page."""
     lines = ["# A record of budgets", "", "Made by `python -m benchmarks.budgets --write`.", ""]
     lines += [
@@ -205,28 +195,33 @@ def page(found: list[Record], unjudged: int) -> str:
         "| | |",
         "|---|--:|",
     ]
-    for name, value in figures(found).items():
+    for name, value in figures(answers).items():
         shown = f"{value:.0%}" if name.startswith("share") else f"{value:.3g}"
         lines.append(f"| {name} | {shown} |")
     lines += [f"| first answers whose source was not read again | {unjudged} |", ""]
     lines += ["| question | first answers | below budget | budget ÷ outcome | still sold |", "|---|--:|--:|--:|--:|"]
-    for number in range(len(QUESTIONS)):
-        of = [one for one in found if one.question == number and one.outcomes]
-        if of:
-            each = figures(of)
+    for number, (kind, question) in enumerate(QUESTIONS):
+        ended = [answer for answer in answers if answer.question == number and answer.outcomes]
+        if ended:
+            each = figures(ended)
+            command = " ".join([kind, *(f"--{name.replace('_', '-')} {value}" for name, value in question.items())])
             lines.append(
-                f"| `{_asked(number)}` | {len(of)} | {each['share of outcomes below the budget']:.0%} |"
+                f"| `{command}` | {len(ended)} | {each['share of outcomes below the budget']:.0%} |"
                 f" {each['median of budget ÷ outcome']:.2f} | {each['share still sold']:.0%} |"
             )
     lines += ["", "| day | question | first answer | cost | budget | price then ÷ quote | typical outcome |"]
     lines += ["|---|--:|---|--:|--:|--:|--:|"]
-    for one in found:
-        best = one.best
-        what = f"{best['gpus']:,} × {best['gpu']} at {best['provider']}, {best['option'].replace('_', ' ')}"
-        then = "not read again" if not one.outcomes else "gone" if one.is_gone else f"{one.price_ratio:.2f}"
-        typical = f"{median(one.outcomes):,.0f}" if one.outcomes else "–"
+    for answer in answers:
+        best = answer.best
+        offer = f"{best['gpus']:,} × {best['gpu']} at {best['provider']}, {best['option'].replace('_', ' ')}"
+        if not answer.outcomes:
+            then, typical = "not read again", "–"
+        else:
+            then = "gone" if answer.is_gone else f"{answer.price_ratio:.2f}"
+            typical = f"{median(answer.outcomes):,.0f}"
         lines.append(
-            f"| {one.day} | {one.question + 1} | {what} | {one.cost:,.0f} | {one.budget:,.0f} | {then} | {typical} |"
+            f"| {answer.day} | {answer.question + 1} | {offer} | {answer.cost:,.0f} | {answer.budget:,.0f} | {then} |"
+            f" {typical} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -237,11 +232,11 @@ def main() -> None:
     parser.add_argument("--as-of", type=date.fromisoformat, default=clock.today(), help="the day that looks back")
     parser.add_argument("--write", action="store_true", help="write docs/budgets.md")
     parser.add_argument("--days", type=int, default=len(DAYS), help="ask on the last so many days")
-    asked = parser.parse_args()
-    if asked.write and asked.days < len(DAYS):
+    options = parser.parse_args()
+    if options.write and options.days < len(DAYS):
         parser.error("docs/budgets.md counts every day: leave out --days or --write.")
-    text = page(*records(asked.as_of, DAYS[-asked.days :]))
-    if asked.write:
+    text = page(*records(options.as_of, DAYS[-options.days :]))
+    if options.write:
         PAGE.write_text(text, "utf-8")
     else:
         print(text, end="")

@@ -36,7 +36,7 @@ def expresses(row: TrainingRow) -> bool:
 def execution(row: TrainingRow) -> dict[str, Any]:
     """Return how a row is run in Calculon's words: tensor groups inside nodes, stages and copies between them."""
     layout = row.layout
-    apart = int(layout.gpus > NODE_GPUS)
+    apart = int(layout.gpus > NODE_GPUS)  # which network: 0 is that inside a node
     return {
         "num_procs": layout.gpus,
         "tensor_par": layout.tensor,
@@ -69,6 +69,7 @@ def application(row: TrainingRow) -> dict[str, int]:
     model = row.architecture
     return {
         "hidden": model.hidden,
+        # three matrices as two of as many parameters
         "feedforward": model.ffn_hidden * 3 // 2 if model.gated else model.ffn_hidden,
         "seq_size": int(row.sequence_tokens),
         "attn_heads": model.heads,
@@ -82,14 +83,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
-    asked = parser.parse_args()
-    sys.path.insert(0, str(asked.checkout))
+    options = parser.parse_args()
+    sys.path.insert(0, str(options.checkout))
     from calculon.llm import Llm  # type: ignore[import-not-found]
     from calculon.system import System  # type: ignore[import-not-found]
 
     lines, refused = [], 0
     for row in filter(expresses, training_shipped(open_catalog()).rows):
-        system = System(json.loads((asked.checkout / f"systems/{SYSTEMS[row.accelerator.id]}.json").read_text("utf-8")))
+        system = System(
+            json.loads((options.checkout / f"systems/{SYSTEMS[row.accelerator.id]}.json").read_text("utf-8"))
+        )
         try:
             model = Llm(Llm.Application(application(row)), logging.getLogger("calculon"))
             model.compile(system, Llm.Execution.from_json(execution(row)))
@@ -100,7 +103,7 @@ def main() -> None:
             continue
         tokens = row.layout.global_batch * row.sequence_tokens
         lines.append((row.id, f"{tokens / model.get_total_time() / row.layout.gpus:.1f}"))
-    with asked.output.open("w", encoding="utf-8", newline="") as file:
+    with options.output.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([("id", "tokens_per_s_per_gpu"), *lines])
     print(f"{len(lines)} rows, {refused} that it refuses", file=sys.stderr)
 

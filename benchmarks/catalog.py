@@ -22,8 +22,8 @@ from typing import Any
 
 from gpucost.schemas import DUCKDB_TYPES, TABLES
 
-THIN = "provider, gpu, gpus, region, option, instance_type, usd_per_gpu_hour, valid_from, observed_on, recorded_on"
-LATER = {
+_THIN = "provider, gpu, gpus, region, option, instance_type, usd_per_gpu_hour, valid_from, observed_on, recorded_on"
+_LATER = {
     "prices": ["prices", "--gpu", "h100", "--by", "provider"],
     "estimate": ["estimate", "--model", "8b", "--tokens", "100b", "--gpu", "h100"],
     "estimate as of a past day": [
@@ -37,7 +37,7 @@ def write_book(folder: Path, rows: int, offers: int) -> None:
     import duckdb
 
     gpus = "['h100-sxm5-80gb', 'a100-sxm4-80gb', 'h200-sxm-141gb', 'b200-sxm']"
-    given = {
+    values = {
         "offer_id": f"'synthetic/' || (i % {offers})",
         "offer_kind": "'offer'",
         "provider": f"'provider-' || (i % {offers} % 97)",
@@ -61,7 +61,7 @@ def write_book(folder: Path, rows: int, offers: int) -> None:
         "confidence": "'high'",
     }
     columns = ", ".join(
-        f'CAST({given.get(column.name, "NULL")} AS {DUCKDB_TYPES[column.kind]}) AS "{column.name}"'
+        f'CAST({values.get(column.name, "NULL")} AS {DUCKDB_TYPES[column.kind]}) AS "{column.name}"'
         for column in TABLES["offers"].columns
     )
     with duckdb.connect() as connection:
@@ -79,57 +79,59 @@ def places(folder: Path) -> dict[str, Path]:
     return {name: folder / str(number) for number, name in enumerate((*NAMES, *(f"{name}, twice" for name in NAMES)))}
 
 
-def write_books(folder: Path, rows: int, offers: int) -> None:
+def _write_books(folder: Path, rows: int, offers: int) -> None:
     """Write the book in every form, and each with a row of its middle at its end once more."""
     import duckdb
 
-    made = places(folder)
-    for path in made.values():
+    books = places(folder)
+    for path in books.values():
         path.mkdir()
-    write_book(made["Parquet"], rows, offers)
-    whole = f"'{made['Parquet'] / 'offers.parquet'}'"
+    write_book(books["Parquet"], rows, offers)
+    whole = f"'{books['Parquet'] / 'offers.parquet'}'"
     with duckdb.connect() as connection:
         twice = f"(FROM {whole} UNION ALL (FROM {whole} LIMIT 1 OFFSET {rows // 2}))"
-        for name, columns, how in zip(NAMES, ("*", "*", THIN), ("FORMAT parquet", "HEADER", "HEADER"), strict=True):
-            for path, source in ((made[name], whole), (made[f"{name}, twice"], twice)):
+        for name, columns, how in zip(NAMES, ("*", "*", _THIN), ("FORMAT parquet", "HEADER", "HEADER"), strict=True):
+            for path, source in ((books[name], whole), (books[f"{name}, twice"], twice)):
                 file = path / f"offers.{'parquet' if name == 'Parquet' else 'csv'}"
                 if not file.exists():
                     connection.execute(f"COPY (SELECT {columns} FROM {source}) TO '{file}' ({how})")
 
 
-def command(words: list[str], book: Path, cache: Path) -> dict[str, Any]:
+def command(arguments: list[str], book: Path, cache: Path) -> dict[str, Any]:
     """Run a command over a book; return its seconds, CPU-seconds, the most memory and what it said of errors."""
     environment = {**os.environ, "GPUCOST_BOOK": str(book), "XDG_CACHE_HOME": str(cache)}
     began = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "gpucost", *words], env=environment, stdout=subprocess.DEVNULL, stderr=said
+            [sys.executable, "-m", "gpucost", *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=errors
         )
+        # the usage of this one process, where `resource` knows that of all children together
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.perf_counter() - began
-        said.seek(0)
-        error = said.read()
+        errors.seek(0)
+        error = errors.read()
     return {
         "seconds": seconds,
         "cpu_s": usage.ru_utime + usage.ru_stime,
         "peak_gb": usage.ru_maxrss * 1024 / 1e9,
         "exit_code": process.returncode,
-        "said": error,
+        "error": error,
     }
 
 
-def measured(made: dict[str, Path], cache: Path) -> list[dict[str, Any]]:
+def measured(books: dict[str, Path], cache: Path) -> list[dict[str, Any]]:
     """Run every command over every book."""
     rows = []
-    for name, book in made.items():
-        commands = {"the first": LATER["estimate"], **({} if "twice" in name else LATER)}
-        for what, words in commands.items():
-            found = command(words, book, cache)
-            refused = found["exit_code"] != 0
-            assert refused == ("twice" in name), found["said"]
-            assert not refused or re.search(r"stands twice: keep one row \(the other is row [\d,]+\)", found["said"])
-            rows.append({"book": name, "command": "refused" if refused else what, **found})
+    for name, book in books.items():
+        # the first builds the cache that the later ones read; of a book that is refused there is none
+        commands = {"the first": _LATER["estimate"], **({} if "twice" in name else _LATER)}
+        for label, arguments in commands.items():
+            figures = command(arguments, book, cache)
+            refused = figures["exit_code"] != 0
+            assert refused == ("twice" in name), figures["error"]
+            assert not refused or re.search(r"stands twice: keep one row \(the other is row [\d,]+\)", figures["error"])
+            rows.append({"book": name, "command": "refused" if refused else label, **figures})
     return rows
 
 
@@ -158,13 +160,13 @@ def main() -> None:
     arguments = parser.parse_args()
     row_count, offers = (300_000, 2_000) if arguments.small else (arguments.rows, arguments.offers)
     if arguments.write:
-        write_books(Path(arguments.write), row_count, offers)
+        _write_books(Path(arguments.write), row_count, offers)
         return
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "books").mkdir()
-        words = ["--rows", str(row_count), "--offers", str(offers), "--write", f"{folder}/books"]
+        size = ["--rows", str(row_count), "--offers", str(offers), "--write", f"{folder}/books"]
         # by another process: the most memory of a command counts from that of the process which starts it
-        subprocess.run([sys.executable, "-m", "benchmarks.catalog", *words], check=True)
+        subprocess.run([sys.executable, "-m", "benchmarks.catalog", *size], check=True)
         rows = measured(places(Path(folder) / "books"), Path(folder) / "cache")
     answer = {"rows": row_count, "offers": offers, "shipped_load_and_query_s": shipped(), "commands": rows}
     if arguments.json:

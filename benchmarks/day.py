@@ -5,7 +5,6 @@ python -m benchmarks.day    prints it, for a program that shall ask on it too: G
 
 import csv
 import os
-from collections.abc import Iterator
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -14,22 +13,21 @@ from gpucost import clock
 
 ROOT = Path(__file__).resolve().parent.parent
 DAY = date(2026, 11, 28)  # later facts move it on; else it is raised when everything is made anew
+# columns that say when somebody saw a fact; others, such as when a price begins, may lie ahead
 _SEEN = ("observed_on", "recorded_on", "accessed_on")
 
 
 @cache
 def fixed_day() -> date:
     """Return the day, or that of the newest fact where facts came after it: none of them lies in the future then."""
-    return max(DAY, *map(date.fromisoformat, _days_of_facts()))
-
-
-def _days_of_facts() -> Iterator[str]:
+    days: set[str] = set()
     for folder in ("pricing", "models"):
         for path in (ROOT / folder).rglob("*.csv"):
             with path.open(encoding="utf-8", newline="") as file:
                 rows = csv.reader(file)
                 places = [place for place, name in enumerate(next(rows, ())) if name in _SEEN]
-                yield from (day for row in rows if places for day in {row[place] for place in places} if day)
+                days.update(row[place] for row in rows for place in places if row[place])
+    return max(DAY, *map(date.fromisoformat, days))
 
 
 def stand_still() -> None:

@@ -27,12 +27,12 @@ from gpucost.physics.training.own_runs import PLAIN, believed, covariances
 from tools import training_fit
 
 TABLE = Path(__file__).parents[1] / "docs" / "few-shot.csv"
-RUNS = (0, 1, 2, 3, 5)
+_RUNS = (0, 1, 2, 3, 5)
 AT_LEAST, AT_MOST = 7, 60  # runs of a source; of them, those that all others are tried on
 MEAN, WIDTH = "macro-average", "half width that holds 80 %"
 PROMISED = "the same, of widths narrowed by closeness"
-AFTER = [*(f"after_{runs}_fraction" for runs in RUNS), "after_all_others_fraction"]
-HEADING = ["source", "runs", *AFTER, "worse_after", "beyond_noise_after"]
+_AFTER = [*(f"after_{runs}_fraction" for runs in _RUNS), "after_all_others_fraction"]
+HEADING = ["source", "runs", *_AFTER, "worse_after", "beyond_noise_after"]
 ROUNDING = 5e-4
 
 
@@ -46,46 +46,47 @@ class Entry(NamedTuple):
     noise: float  # standard error, over rows, of how much their errors change
 
 
-def of_source(features: Floats, residual: Floats, draws: int) -> list[Entry]:
+def _of_source(features: Floats, residual: Floats, draws: int) -> list[Entry]:
     """Return what each number of runs, drawn at random, teaches about the other runs."""
-    random, found, count = np.random.default_rng(0), [], len(residual)
+    random, entries, count = np.random.default_rng(0), [], len(residual)
     common, specific = covariances(features, features)
     plain = covariances(features[:, :PLAIN], features[:, :PLAIN])[1]
     usual = float(np.median(np.abs(np.expm1(residual))))
-    for runs in RUNS:
+    for runs in _RUNS:
         order = np.array([random.permutation(count) for _ in range(draws if runs else 1)])
-        own, other = order[:, :runs], order[:, runs:]
+        known, other = order[:, :runs], order[:, runs:]
         left, narrower = residual[other], np.ones(other.shape)
         if runs:
-            inside, across = (own[:, :, None], own[:, None]), (other[:, :, None], own[:, None])
-            left = left - believed(common[inside], specific[inside], residual[own]).mean(
+            inside, across = (known[:, :, None], known[:, None]), (other[:, :, None], known[:, None])
+            left = left - believed(common[inside], specific[inside], residual[known]).mean(
                 common[across], specific[across]
             )
-            narrower = believed(common[inside], plain[inside], residual[own]).narrower(common[across], plain[across])
+            narrower = believed(common[inside], plain[inside], residual[known]).narrower(common[across], plain[across])
         errors, before = (np.abs(np.expm1(values)) for values in (left, residual[other]))
+        # by row: draws repeat rows, so that the spread over draws would be too small a noise
         change = np.bincount(other.ravel(), (errors - before).ravel(), count)
         seen = np.bincount(other.ravel(), minlength=count)
         noise = float(np.std(change / np.maximum(seen, 1)) / count**0.5)
         now = usual + float(np.mean(np.median(errors, axis=1) - np.median(before, axis=1)))
-        found.append(Entry(now, usual, np.abs(left).ravel(), (np.abs(left) / narrower).ravel(), noise))
-    return found
+        entries.append(Entry(now, usual, np.abs(left).ravel(), (np.abs(left) / narrower).ravel(), noise))
+    return entries
 
 
-def of_all_others(features: Floats, residual: Floats) -> float:
+def _of_all_others(features: Floats, residual: Floats) -> float:
     """Return the median error of runs, each corrected by all others of its source: what it could ever learn."""
     order, left = np.random.default_rng(0).permutation(len(residual)), []
     common, specific = covariances(features, features)
-    for one in order[:AT_MOST]:
-        others = np.delete(np.arange(len(residual)), one)
-        inside, across = np.ix_(others, others), np.ix_([one], others)
+    for run in order[:AT_MOST]:
+        others = np.delete(np.arange(len(residual)), run)
+        inside, across = np.ix_(others, others), np.ix_([run], others)
         belief = believed(common[inside], specific[inside], residual[others])
-        left.append(residual[one] - belief.mean(common[across], specific[across])[0])
+        left.append(residual[run] - belief.mean(common[across], specific[across])[0])
     return float(np.median(np.abs(np.expm1(left))))
 
 
 def figures(name: str, entries: list[Entry], after_all: float) -> dict[str, str]:
     """Return the row of one source."""
-    pairs = list(zip(RUNS, entries, strict=True))
+    pairs = list(zip(_RUNS, entries, strict=True))
     worse = " ".join(str(runs) for runs, e in pairs if e.after > e.before + ROUNDING)
     beyond = " ".join(str(runs) for runs, e in pairs if e.after > e.before + max(ROUNDING, 2 * e.noise))
     errors = [f"{error:.4f}" for error in (*(entry.after for entry in entries), after_all)]
@@ -98,28 +99,30 @@ def table(draws: int = 1000, most: int | None = None) -> str:
     catalog = open_catalog()
     every = fits.training_shipped(catalog)
     counted = Counter(row.source for row in every.rows).most_common(most)
-    asked = [name for name, runs in counted if runs >= AT_LEAST]
-    found = every.select(np.isin(every.row_sources, asked))
-    seen = training.observe(found)
-    predicted = training_fit.leave_one_out(found, pool=every, start=training_calibration(catalog).values)
+    names = [name for name, runs in counted if runs >= AT_LEAST]
+    measured = every.select(np.isin(every.row_sources, names))
+    seen = training.observe(measured)
+    predicted = training_fit.leave_one_out(measured, pool=every, start=training_calibration(catalog).values)
     residual = predicted - seen.log_measured
-    features, sources = training.configurations(seen), np.array([row.source for row in found.rows])
+    features, sources = training.configurations(seen), np.array([row.source for row in measured.rows])
     known = {str(name): np.flatnonzero(sources == name) for name in np.unique(sources)}
-    made = {n: of_source(features[i], residual[i], draws) for n, i in known.items()}
-    whole = {n: of_all_others(features[known[n]], residual[known[n]]) for n in made}
-    columns = list(zip(*made.values(), strict=True))
+    taught = {name: _of_source(features[rows], residual[rows], draws) for name, rows in known.items()}
+    whole = {name: _of_all_others(features[rows], residual[rows]) for name, rows in known.items()}
+    columns = list(zip(*taught.values(), strict=True))
     means = [f"{np.mean([entry.after for entry in column]):.4f}" for column in columns]
     means.append(f"{np.mean(list(whole.values())):.4f}")
+    # each source has one voice, by the root of its residuals
     voices = [
         np.concatenate([np.full(len(entry.sizes), len(entry.sizes) ** -0.5) for entry in column]) for column in columns
     ]
 
-    def against_none(which: str) -> list[str]:
-        held = [np.concatenate([getattr(entry, which) for entry in column]) for column in columns]
-        widths = [weighted_quantile(sizes, weight, 0.8) for sizes, weight in zip(held, voices, strict=True)]
+    def against_none(attribute: str) -> list[str]:
+        """Return the half widths that hold 80 % as shares of that without any run."""
+        columns_of = [np.concatenate([getattr(entry, attribute) for entry in column]) for column in columns]
+        widths = [weighted_quantile(sizes, weight, 0.8) for sizes, weight in zip(columns_of, voices, strict=True)]
         return [*(f"{width / widths[0]:.4f}" for width in widths), ""]
 
-    rows = [figures(name, entries, whole[name]) for name, entries in made.items()]
+    rows = [figures(name, entries, whole[name]) for name, entries in taught.items()]
     for name, cells in ((MEAN, means), (WIDTH, against_none("sizes")), (PROMISED, against_none("widths"))):
         rows.append(dict(zip(HEADING, [name, "", *cells, "", ""], strict=True)))
     text = io.StringIO()
@@ -133,9 +136,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--sources", type=int, help="hold out the largest alone, and write nothing")
-    asked = parser.parse_args()
-    text = table(asked.draws, asked.sources)
-    if not asked.sources:
+    options = parser.parse_args()
+    text = table(options.draws, options.sources)
+    if not options.sources:
         TABLE.write_text(text, "utf-8")
     print(text)
 

@@ -1,7 +1,7 @@
 """First answers of twenty typical questions, and who lists them: `python -m benchmarks.first_answers`.
 
 Each question is asked as a person would ask it. Its first answer is an offer; beside it stand the lists that show the
-same offer within WITHIN_DAYS of the day: the same seller, accelerator, number in a machine, option and term, and the
+same offer within LISTED_DAYS of the day: the same seller, accelerator, number in a machine, option and term, and the
 same machine where both name one. A list is independent of the offer's own where another publisher made it. Where no
 list shows the offer within that time, the answer must say so itself: the command ends with 1 where one does not. It
 prints the page.
@@ -18,7 +18,6 @@ from gpucost import clock
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.market.terms import LISTED_DAYS, unlisted
 
-WITHIN_DAYS = LISTED_DAYS
 QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("Train 8B on 100B tokens", "estimate", {"model": "8b", "tokens": "100b"}),
     ("The same on H100", "estimate", {"model": "8b", "tokens": "100b", "gpu": "h100-sxm"}),
@@ -60,65 +59,72 @@ class FirstAnswer(NamedTuple):
     lists: list[dict[str, Any]]
 
     @property
-    def told(self) -> bool:
+    def is_consistent(self) -> bool:
         """Tell whether an answer that no list shows says so."""
-        sentence = unlisted(WITHIN_DAYS + 1, "shipped").strip()
+        sentence = unlisted(LISTED_DAYS + 1, "shipped").strip()
         return bool(self.lists) != (sentence in self.headline)
 
     @property
     def others(self) -> list[dict[str, Any]]:
         """Return the lists of other publishers than the offer's own."""
-        own = {row["publisher"] for row in self.lists if row["source_id"] in self.best["source_ids"]}
-        return [row for row in self.lists if row["publisher"] not in own]
+        publishers = {row["publisher"] for row in self.lists if row["source_id"] in self.best["source_ids"]}
+        return [row for row in self.lists if row["publisher"] not in publishers]
 
 
 def first_answers(catalog: Catalog) -> list[FirstAnswer]:
     """Ask every question."""
     asks: dict[str, Callable[..., Any]] = {"estimate": gpucost.estimate, "inference": gpucost.inference}
-    found = []
-    for question, name, wanted in QUESTIONS:
-        answer = asks[name](**wanted, top=1, catalog=catalog)
+    catalog.laid.ensure("offers", "price_sources")
+    answers = []
+    for question, name, arguments in QUESTIONS:
+        answer = asks[name](**arguments, top=1, catalog=catalog)
         best = answer.best
-        same = {name: best[name] for name in ("provider", "gpu", "option")}
-        unit = next(
-            offer.gpus for offer in catalog.offers(provider=best["provider"]) if offer.offer_id == best["offer_id"]
+        # lists name the machine, of which the answer may take several
+        offers = catalog.offers(provider=best["provider"])
+        gpus = next(offer.gpus for offer in offers if offer.offer_id == best["offer_id"])
+        lists = catalog.store.fetch(
+            _LISTS,
+            {
+                **{name: best[name] for name in ("provider", "gpu", "option")},
+                "gpus": gpus,
+                "machine": best["instance_type"] or None,
+                "term": best["term_months"] or 0,
+                "day": catalog.as_of,
+                "within": LISTED_DAYS,
+            },
         )
-        machine = best["instance_type"] or None
-        days = {"day": catalog.as_of, "within": WITHIN_DAYS}
-        catalog.laid.ensure("offers", "price_sources")
-        asked = {**same, "gpus": unit, "machine": machine, "term": best["term_months"] or 0, **days}
-        found.append(FirstAnswer(question, best, answer.headline, catalog.store.fetch(_LISTS, asked)))
-    return found
+        answers.append(FirstAnswer(question, best, answer.headline, lists))
+    return answers
 
 
 def page(answers: list[FirstAnswer], day: date) -> str:
     """Return the page."""
-    listed = sum(bool(one.lists) for one in answers)
-    several = sum(bool(one.others) for one in answers)
+    listed = sum(bool(answer.lists) for answer in answers)
+    several = sum(bool(answer.others) for answer in answers)
     lines = [
         "# First answers",
         "",
         f"Twenty typical questions on {day}, each with its first answer, by the budget that nine of ten such orders",
         "need, and the chance that it can be had. Beside it stand the lists that show the same offer within",
-        f"{WITHIN_DAYS} days: the same seller, accelerator, number in a machine, option and term, and the same machine",
+        f"{LISTED_DAYS} days: the same seller, accelerator, number in a machine, option and term, and the same machine",
         "where both name one. An answer that none shows says so on its first screen.",
         f"{listed} of {len(answers)} are in a list of that time, {several} in lists of more than one publisher.",
         "",
         "| question | first answer | quoted | chance | lists within 60 days |",
         "|---|---|--:|--:|---|",
     ]
-    for one in answers:
-        best = one.best
-        what = f"{best['gpus']:,} × {best['gpu']} at {best['provider']}"
-        what += f", {best['region']}" if best["region"] else ""
-        what += f", {best['option'].replace('_', ' ')}" + (
-            f" of {best['term_months']} months" if best["term_months"] else ""
-        )
+    for answer in answers:
+        best = answer.best
+        offer = f"{best['gpus']:,} × {best['gpu']} at {best['provider']}"
+        offer += f", {best['region']}" if best["region"] else ""
+        offer += f", {best['option'].replace('_', ' ')}"
+        offer += f" of {best['term_months']} months" if best["term_months"] else ""
         quote = f"{best['usd_per_gpu_hour']:.2f} on {best['price_observed_on']}"
-        lists = "; ".join(f"{row['publisher']} {row['seen_on']} at {row['usd']:.2f}" for row in one.lists[:4])
-        lists += f"; {len(one.lists) - 4} more" if len(one.lists) > 4 else ""
-        lists = lists or ("none, and the answer says so" if one.told else "none")
-        lines.append(f"| {one.question} | {what} | {quote} | {best['chance_available_fraction']:.0%} | {lists} |")
+        lists = "; ".join(f"{row['publisher']} {row['seen_on']} at {row['usd']:.2f}" for row in answer.lists[:4])
+        lists += f"; {len(answer.lists) - 4} more" if len(answer.lists) > 4 else ""
+        lists = lists or ("none, and the answer says so" if answer.is_consistent else "none")
+        chance = f"{best['chance_available_fraction']:.0%}"
+        lines.append(f"| {answer.question} | {offer} | {quote} | {chance} | {lists} |")
     return "\n".join(lines) + "\n"
 
 
@@ -126,10 +132,10 @@ def main() -> int:
     """Ask, print the page, and say which answer does not tell that no list shows it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--as-of", type=date.fromisoformat, default=clock.today())
-    given = parser.parse_args()
-    answers = first_answers(open_catalog(given.as_of))
-    print(page(answers, given.as_of), end="")
-    silent = [one.question for one in answers if not one.told]
+    options = parser.parse_args()
+    answers = first_answers(open_catalog(options.as_of))
+    print(page(answers, options.as_of), end="")
+    silent = [answer.question for answer in answers if not answer.is_consistent]
     for question in silent:
         sys.stderr.write(f"{question}: whether a list shows the first answer and what the answer says disagree\n")
     return 1 if silent else 0

@@ -24,13 +24,6 @@ def _ask(question: str, *places: Any, **arguments: Any) -> Any:
     return getattr(gpucost, question)(*places, **arguments)
 
 
-def _compared() -> Any:
-    import gpucost
-
-    runs = [gpucost.estimate("8b", "100b", gpu=gpu) for gpu in ("a100-80gb", "h100-sxm")]
-    return gpucost.compare(*runs)
-
-
 PICTURES = (
     Picture(
         "estimate",
@@ -87,8 +80,8 @@ PICTURES = (
         "gpucost estimate --model 8b --tokens 100b --gpu a100-80gb -o a100.json\n"
         "gpucost estimate --model 8b --tokens 100b --gpu h100-sxm -o h100.json\n"
         "gpucost compare a100.json h100.json",
-        _compared,
-        "",
+        lambda: _ask("compare", *(_ask("estimate", "8b", "100b", gpu=gpu) for gpu in ("a100-80gb", "h100-sxm"))),
+        "",  # a comparison has one chart
     ),
 )
 
@@ -96,7 +89,7 @@ PICTURES = (
 @cache
 def drawn(name: str) -> str:
     """Return a picture as SVG; Vega draws it."""
-    picture = next(one for one in PICTURES if one.name == name)
+    picture = {picture.name: picture for picture in PICTURES}[name]
     return svg(picture.answer().chart(picture.chart).to_dict())
 
 
@@ -106,8 +99,8 @@ def svg(specification: dict[str, Any]) -> str:
 
     margin = {"left": 5, "top": 5, "bottom": 5, "right": 40}  # other fonts write words wider than Vega's
     text: str = vegalite_to_svg({**specification, "padding": margin})
-    # the last digits are those of a version of NumPy
-    return re.sub(r"\d+\.\d{4,}", lambda found: f"{float(found[0]):.3f}", text)
+    # the last digits are those of a version of NumPy: pictures would differ between machines
+    return re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.3f}", text)
 
 
 def page() -> str:
@@ -117,6 +110,7 @@ def page() -> str:
         "A picture for each question. Every answer draws its own: `-o answer.html` writes a page with all of them, and"
         " `.chart()` returns one in a notebook.",
     ]
-    for one in PICTURES:
-        parts += [f"## {one.question}", f"```bash\n{one.command}\n```", f"![{one.question}](pictures/{one.name}.svg)"]
+    for picture in PICTURES:
+        image = f"![{picture.question}](pictures/{picture.name}.svg)"
+        parts += [f"## {picture.question}", f"```bash\n{picture.command}\n```", image]
     return "\n\n".join(parts) + "\n"

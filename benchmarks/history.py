@@ -44,7 +44,7 @@ NAMED = {  # cloud or "", and name of a chip -> what it is, where the name alone
 }  # fmt: skip
 PARTS = re.compile(r"Standard_NV(4|6|8|12|16|18|24)a.*_v\d|.*_Promo")  # machines with a part of a chip, or half-priced
 DAILY = ("skypilot",)  # sources whose spot prices are in their daily series
-SMALLEST_STEP = 0.01  # of a daily series
+_SMALLEST_STEP = 0.01  # of a daily series
 OPTIONS = {
     "on_demand": ("on_demand", 0),
     "spot": ("spot", 0),
@@ -52,7 +52,7 @@ OPTIONS = {
     "cud_3y": ("commitment", 36),
 }
 ONE_LIST = frozenset(("lambda",))  # sells at one price in every region
-MIB_PER_GIB = 1024
+_MIB_PER_GIB = 1024
 
 
 class Point(NamedTuple):
@@ -83,7 +83,7 @@ FAULTS: dict[str, Callable[[Row, str], bool]] = {
     ),
     "a spot step that the daily series tells too": lambda row, source: row.get("event") == "spot",
 }
-PRICE_FAULTS: dict[str, Callable[[str, Row], bool]] = {  # of one price of a row; it ends what was known before
+_PRICE_FAULTS: dict[str, Callable[[str, Row], bool]] = {  # of one price of a row; it ends what was known before
     "commitments for a2-ultragpu from 2022-10-06 on are wrong": lambda name, row: (
         name.startswith("cud") and row["instance"].startswith("a2-ultragpu") and row["observed_on"] >= "2022-10-06"
     ),
@@ -92,7 +92,7 @@ PRICE_FAULTS: dict[str, Callable[[str, Row], bool]] = {  # of one price of a row
     ),
 }
 NO_CHIP, NO_PRICE = "no accelerator of the catalog, or a fraction of one", "no price, or zero"
-SMALL_STEP = "a daily step of spot below 1 %"
+_SMALL_STEP = "a daily step of spot below 1 %"
 
 
 class Chips:
@@ -104,8 +104,8 @@ class Chips:
         self._chips: dict[tuple[str, str, str], str | None] = {}
         for row in rows:
             key = row["cloud"], row["instance"].lower()
-            if row.get("gpu") and row["instance"] and key not in self._machines and (found := self._by_chip(row)):
-                self._machines[key] = found
+            if row.get("gpu") and row["instance"] and key not in self._machines and (chip := self._by_chip(row)):
+                self._machines[key] = chip
 
     def of(self, row: Row) -> tuple[str, int] | None:
         """Return the accelerator and their count, or None."""
@@ -119,8 +119,9 @@ class Chips:
         if not name or gpus < 1 or gpus % 1:
             return None
         if key not in self._chips:
-            named = NAMED.get(key[:2]) or NAMED.get(("", name))
-            self._chips[key] = named or chip_of(self._known, name, float(key[2]) / MIB_PER_GIB if key[2] else None)
+            # a cloud's own meaning of a name before everybody's, and either before what the catalog would guess
+            chip = NAMED.get(key[:2]) or NAMED.get(("", name))
+            self._chips[key] = chip or chip_of(self._known, name, float(key[2]) / _MIB_PER_GIB if key[2] else None)
         gpu = self._chips[key]
         return (gpu, int(gpus)) if gpu else None
 
@@ -128,17 +129,17 @@ class Chips:
 def shaped(folder: Path, known: Known, machines: Machines) -> tuple[list[list[object]], Counter[tuple[str, str]]]:
     """Return the rows of pricing/history for a folder of raw files, and what was left out by source and reason."""
     drops: Counter[tuple[str, str]] = Counter()
-    files = {file.name: _rows(file) for file in sorted(folder.glob("*.csv.gz"))}
+    files: dict[str, list[Row]] = {}
+    for file in sorted(folder.glob("*.csv.gz")):
+        with gzip.open(file, "rt", newline="", encoding="utf-8") as lines:
+            rows = csv.DictReader(lines)
+            files[file.name] = [{**row, "cloud": SELLERS.get(row["cloud"], row["cloud"])} for row in rows]
     chips = Chips(known, machines, (row for rows in files.values() for row in rows))
     points = [point for name, rows in files.items() for row in rows for point in _points(row, name, chips, drops)]
     points.sort(key=itemgetter(*range(9)))  # stable: of one day the last row speaks
-    found = [row for _, series in groupby(points, itemgetter(*range(8))) for row in _moves(list(series), drops)]
-    return sorted(found, key=itemgetter(*range(7), 11, 9)), drops
-
-
-def _rows(file: Path) -> list[Row]:
-    with gzip.open(file, "rt", newline="", encoding="utf-8") as lines:
-        return [{**row, "cloud": SELLERS.get(row["cloud"], row["cloud"])} for row in csv.DictReader(lines)]
+    # a series is all fields of a point before its day
+    moves = [row for _, series in groupby(points, itemgetter(*range(8))) for row in _moves(list(series), drops)]
+    return sorted(moves, key=itemgetter(*range(7), 11, 9)), drops
 
 
 def _points(row: Row, file: str, chips: Chips, drops: Counter[tuple[str, str]]) -> Iterator[Point]:
@@ -149,11 +150,14 @@ def _points(row: Row, file: str, chips: Chips, drops: Counter[tuple[str, str]]) 
     prices = {"spot": row["spot_min"]} if daily else {name: row[name] for name in OPTIONS if name in row}
     if word in DAILY and not daily:
         del prices["spot"]
-    reason = next((reason for reason, is_one in FAULTS.items() if is_one(row, source)), None)
-    reason = reason or (NO_CHIP if chip is None else None)
-    reason = reason or (None if any(float(price or 0) > 0 for price in prices.values()) else NO_PRICE)
-    if reason or chip is None:
-        drops[source, reason or NO_CHIP] += 1
+    # the first reason alone is counted, a known fault before what anybody sees
+    reasons = [reason for reason, is_fault in FAULTS.items() if is_fault(row, source)]
+    if chip is None:
+        reasons.append(NO_CHIP)
+    if not any(float(price or 0) > 0 for price in prices.values()):
+        reasons.append(NO_PRICE)
+    if reasons or chip is None:
+        drops[source, reasons[0]] += 1
         return
     high = row.get("spot_max") if daily and row["spot_max"] != row["spot_min"] else None
     region = "" if row["cloud"] in ONE_LIST else row["region"]
@@ -162,7 +166,7 @@ def _points(row: Row, file: str, chips: Chips, drops: Counter[tuple[str, str]]) 
         if row["cloud"] == "runpod" and option == "on_demand":
             option = "secure" if row["instance"].endswith("_SECURE") else "community"
         usd = float(price) if price and float(price) > 0 and row.get("event") != "gone" else None
-        if usd and (fault := next((why for why, is_one in PRICE_FAULTS.items() if is_one(name, row)), None)):
+        if usd and (fault := next((reason for reason, is_fault in _PRICE_FAULTS.items() if is_fault(name, row)), None)):
             drops[source, fault] += 1
             usd = None
         yield Point(source, row["cloud"], row["instance"], *chip, region, option, term, row["observed_on"], usd,
@@ -171,26 +175,26 @@ def _points(row: Row, file: str, chips: Chips, drops: Counter[tuple[str, str]]) 
 
 def _moves(series: Sequence[Point], drops: Counter[tuple[str, str]]) -> Iterator[list[object]]:
     """Yield a row for each day on which a price moved."""
-    kept: Point | None = None
+    last: Point | None = None
     for _, group in groupby(series, itemgetter(8)):
         *_, point = group
-        if kept is None or kept.usd is None:
-            if point.usd is None:
+        if last is None or last.usd is None:
+            if point.usd is None:  # gone already
                 continue
-        elif point.usd is not None and not _moved(kept, point):
-            if point.daily:
-                drops[point.source_id, SMALL_STEP] += 1
-            continue
-        event = "gone" if point.usd is None else "change" if kept else "first"
-        kept = point
+        elif point.usd is not None:
+            # against the last one that was written: many small steps add up to one
+            pairs = (last.usd, point.usd), (last.usd_high or last.usd, point.usd_high or point.usd)
+            least = _SMALLEST_STEP if point.daily else 1e-9
+            if not any(abs(now / then - 1) >= least for then, now in pairs if now and then):
+                if point.daily:
+                    drops[point.source_id, _SMALL_STEP] += 1
+                continue
+        event = "first" if last is None else "change"
+        if point.usd is None:
+            event = "gone"
+        last = point
         yield [point.provider, point.instance_type, point.gpu, point.gpus, point.region, point.option,
                point.term_months, point.usd, point.usd_high, point.observed_on, event, point.source_id]  # fmt: skip
-
-
-def _moved(kept: Point, point: Point) -> bool:
-    """Tell whether a price, or that of the dearest zone, is another one."""
-    pairs = (kept.usd, point.usd), (kept.usd_high or kept.usd, point.usd_high or point.usd)
-    return any(abs(now / then - 1) >= (SMALLEST_STEP if point.daily else 1e-9) for then, now in pairs if now and then)
 
 
 def written(rows: Iterable[list[object]], folder: Path) -> None:
@@ -199,36 +203,39 @@ def written(rows: Iterable[list[object]], folder: Path) -> None:
     for row in rows:
         spot = row[5] == "spot" and row[0] != "gcp"
         files[f"{row[0]}-spot.csv" if spot else f"{row[0]}.csv"].append(row)
-    for name, found in files.items():
+
+    def cell(value: object) -> object:
+        if value is None:
+            return ""
+        return f"{value:.8g}" if isinstance(value, float) else value
+
+    for name, moves in files.items():
         with (folder / name).open("w", newline="", encoding="utf-8") as out:
             writer = csv.writer(out, lineterminator="\n")
             writer.writerow(HISTORY.names)
-            writer.writerows([_cell(cell) for cell in row] for row in found)
-
-
-def _cell(value: object) -> object:
-    return "" if value is None else f"{value:.8g}" if isinstance(value, float) else value
+            writer.writerows([cell(value) for value in row] for row in moves)
 
 
 def main() -> int:
     """Shape a folder and say what came of it."""
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("raw", type=Path)
-    asked.add_argument("--write", type=Path, nargs="?", const=ROOT / "pricing", help="the folder above history/")
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("raw", type=Path)
+    parser.add_argument("--write", type=Path, nargs="?", const=ROOT / "pricing", help="the folder above history/")
+    options = parser.parse_args()
     catalog = open_catalog()
+    # what earlier files named: a machine that a new file does not describe is known from them
     query = "SELECT DISTINCT provider, lower(instance_type) AS machine, gpu, gpus FROM price_history"
     machines = {
         (row["provider"], row["machine"]): (row["gpu"], row["gpus"]) for row in catalog.query(query, "price_history")
     }
-    rows, drops = shaped(given.raw, known_of(catalog), machines)
+    rows, drops = shaped(options.raw, known_of(catalog), machines)
     print(f"{len(rows):,} change points of {len({row[0] for row in rows})} sellers; left out:")
     for (source, reason), count in sorted(drops.items()):
         print(f"  {count:>7,} {source}: {reason}")
-    if given.write:
-        (given.write / "history").mkdir(parents=True, exist_ok=True)
-        written(rows, given.write / "history")
-        with (given.write / "history_drops.csv").open("w", newline="", encoding="utf-8") as out:
+    if options.write:
+        (options.write / "history").mkdir(parents=True, exist_ok=True)
+        written(rows, options.write / "history")
+        with (options.write / "history_drops.csv").open("w", newline="", encoding="utf-8") as out:
             writer = csv.writer(out, lineterminator="\n")
             writer.writerow(("source_id", "reason", "rows"))
             writer.writerows((*key, count) for key, count in sorted(drops.items()))

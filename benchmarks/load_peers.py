@@ -41,9 +41,9 @@ SYSTEMS = {
 }
 LISTED = {"kimi-k2.5": "nvidia/Kimi-K2.5-NVFP4", "gpt-oss-120b": "openai/gpt-oss-120b"}
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "tuned": "trtllm", "trtllm": "trtllm"}
-PRODUCTS = {"nvfp4": "nvfp4", "fp8": "fp8", "int4": "int4_wo", "bf16": "bfloat16"}
-BITS = {"int4": 4, "fp8": 8, "nvfp4": 4}
-MOST_SEQUENCES = 2048
+_PRODUCTS = {"nvfp4": "nvfp4", "fp8": "fp8", "int4": "int4_wo", "bf16": "bfloat16"}
+_BITS = {"int4": 4, "fp8": 8, "nvfp4": 4}
+_MOST_SEQUENCES = 2048  # in flight: the end of the search
 
 
 def plain(model: Architecture) -> bool:
@@ -78,9 +78,9 @@ def config(model: Architecture, format_: str) -> dict[str, Any]:
             "decoder_sparse_step": 1,
             "mlp_only_layers": [],
         }
-    if format_ in BITS:
-        method = "fp8" if BITS[format_] == 8 else "awq"
-        shared["quantization_config"] = {"quant_method": method, "bits": BITS[format_]}
+    if format_ in _BITS:
+        method = "fp8" if _BITS[format_] == 8 else "awq"
+        shared["quantization_config"] = {"quant_method": method, "bits": _BITS[format_]}
     return shared
 
 
@@ -90,14 +90,14 @@ def aiconfigurator(folder: Path) -> Callable[[LoadTest, ReplicaEngine], Figures 
     logging.disable(logging.WARNING)
     from aiconfigurator.cli.api import cli_estimate  # type: ignore[import-not-found]
 
-    def asked(test: LoadTest, _: ReplicaEngine) -> Figures | None:
+    def answered(test: LoadTest, _: ReplicaEngine) -> Figures | None:
         row, d = test.row, test.row.deployment
         model, listed = d.architecture, LISTED.get(d.architecture.name)
         if d.accelerator.id not in SYSTEMS or d.engine not in ENGINES or not (listed or plain(model)):
             return None
-        with TemporaryDirectory() as made:
-            Path(made, "config.json").write_text(json.dumps(config(model, "")), "utf-8")
-            said: dict[str, Any] = {
+        with TemporaryDirectory() as scratch:
+            Path(scratch, "config.json").write_text(json.dumps(config(model, "")), "utf-8")
+            settings: dict[str, Any] = {
                 "backend_name": ENGINES[d.engine],
                 "isl": max(round(row.prompt_tokens), 1),
                 "osl": max(round(row.output_tokens), 2),
@@ -106,17 +106,17 @@ def aiconfigurator(folder: Path) -> Callable[[LoadTest, ReplicaEngine], Figures 
                 "database_mode": "HYBRID",
             }
             if not listed:
-                said["gemm_quant_mode"] = PRODUCTS[d.format]
+                settings["gemm_quant_mode"] = _PRODUCTS[d.format]
             if model.experts:
-                said |= {"moe_tp_size": d.tensor // d.expert, "moe_ep_size": d.expert}
-                said |= {} if listed else {"moe_quant_mode": PRODUCTS[d.format]}
+                settings |= {"moe_tp_size": d.tensor // d.expert, "moe_ep_size": d.expert}
+                settings |= {} if listed else {"moe_quant_mode": _PRODUCTS[d.format]}
 
             def at(batch: int) -> Figures:
-                answer = cli_estimate(listed or made, SYSTEMS[d.accelerator.id], batch_size=batch, **said)
-                e2e_s = (answer.ttft + answer.tpot * (said["osl"] - 1)) / 1000
+                answer = cli_estimate(listed or scratch, SYSTEMS[d.accelerator.id], batch_size=batch, **settings)
+                e2e_s = (answer.ttft + answer.tpot * (settings["osl"] - 1)) / 1000
                 return {"ttft_mean_ms": answer.ttft, "tpot_mean_ms": answer.tpot, "e2e_mean_s": e2e_s}
 
-            if test.rate is None:
+            if test.rate is None:  # clients that wait for their answers: each has one in flight
                 return at(min(test.clients or 1, test.requests))
 
             def carries(batch: int) -> bool:
@@ -125,13 +125,13 @@ def aiconfigurator(folder: Path) -> Callable[[LoadTest, ReplicaEngine], Figures 
                 except RuntimeError:  # it does not fit
                     return True
 
-            low, high = 1, MOST_SEQUENCES  # the fewest in flight that carry the rate
+            low, high = 1, _MOST_SEQUENCES  # the fewest in flight that carry the rate
             while low < high:
-                middle = int(math.sqrt(low * high))
+                middle = int(math.sqrt(low * high))  # of orders of magnitude: small batches are the usual ones
                 low, high = (low, middle) if carries(middle) else (middle + 1, high)
             return at(low)
 
-    return asked
+    return answered
 
 
 def hardware(chip: Accelerator) -> dict[str, float]:
@@ -144,19 +144,19 @@ def hardware(chip: Accelerator) -> dict[str, float]:
 def blis(folder: Path) -> Callable[[LoadTest, ReplicaEngine], Figures | None]:
     """Return how BLIS answers a test; None where it is not vLLM, not of plain layers, in stages, or sent at a rate."""
 
-    def asked(test: LoadTest, engine: ReplicaEngine) -> Figures | None:
+    def answered(test: LoadTest, engine: ReplicaEngine) -> Figures | None:
         row, d = test.row, test.row.deployment
-        if d.engine != "vllm" or d.format not in ("bf16", *BITS) or not plain(d.architecture):
+        if d.engine != "vllm" or d.format not in ("bf16", *_BITS) or not plain(d.architecture):
             return None
         if test.clients is None or d.pipeline > 1:
             return None
-        with TemporaryDirectory() as made:
-            Path(made, "config.json").write_text(json.dumps(config(d.architecture, d.format)), "utf-8")
-            Path(made, "hardware.json").write_text(json.dumps({"chip": hardware(d.accelerator)}), "utf-8")
+        with TemporaryDirectory() as scratch:
+            Path(scratch, "config.json").write_text(json.dumps(config(d.architecture, d.format)), "utf-8")
+            Path(scratch, "hardware.json").write_text(json.dumps({"chip": hardware(d.accelerator)}), "utf-8")
             options = {
                 "model": d.architecture.name,
-                "model-config-folder": made,
-                "hardware-config": f"{made}/hardware.json",
+                "model-config-folder": scratch,
+                "hardware-config": f"{scratch}/hardware.json",
                 "hardware": "chip",
                 "tp": d.tensor,
                 "concurrency": min(test.clients, test.requests),
@@ -170,37 +170,39 @@ def blis(folder: Path) -> Callable[[LoadTest, ReplicaEngine], Figures | None]:
                 "max-num-batched-tokens": round(engine.budget_tokens),
                 "max-num-seqs": engine.seats,
                 "timeout": -1,
-                "metrics-path": f"{made}/answer.json",
+                "metrics-path": f"{scratch}/answer.json",
             }
-            words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-            subprocess.run([folder / "blis", "run", *words], cwd=folder, check=True, capture_output=True, timeout=300)
-            requests = json.loads(Path(made, "answer.json").read_text("utf-8"))["requests"]
+            arguments = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+            subprocess.run(
+                [folder / "blis", "run", *arguments], cwd=folder, check=True, capture_output=True, timeout=300
+            )
+            requests = json.loads(Path(scratch, "answer.json").read_text("utf-8"))["requests"]
         times = {"ttft_{}_ms": ("ttft_ms", 1.0), "tpot_{}_ms": ("itl_ms", 1.0), "e2e_{}_s": ("e2e_ms", 1000.0)}
         figures: Figures = {}
         for label, (name, unit) in times.items():
-            each = np.array([one[name] for one in requests if one["e2e_ms"]]) / unit
+            each = np.array([request[name] for request in requests if request["e2e_ms"]]) / unit
             printed = [each.mean(), *np.quantile(each, [0.5, 0.9, 0.95, 0.99])]
             figures |= {label.format(some): float(value) for some, value in zip(STATISTICS, printed, strict=True)}
         return figures
 
-    return asked
+    return answered
 
 
 def answers(folder: Path) -> Iterator[tuple[str, str, str, str]]:
     """Yield what a peer says of every figure that a test states: the test, the peer, the metric, its value."""
     peer = "blis" if (folder / "blis").is_file() else "aiconfigurator"
-    asked = {"blis": blis, "aiconfigurator": aiconfigurator}[peer](folder)
+    answered = {"blis": blis, "aiconfigurator": aiconfigurator}[peer](folder)
     facts = open_catalog()
     rows: list[Mapping[str, Any]] = [dict(row) for row in facts.rows("load_measurements")]
-    tests, found = gather(rows, facts)
+    tests, measured = gather(rows, facts)
     loads = loads_of([test.row for test in tests], serving_calibration(facts).values)
-    stated = {(figure.row, figure.metric) for figure in found.figures}
+    stated = {(figure.row, figure.metric) for figure in measured.figures}
     for index, test in enumerate(tests):
         row = test.row
         longest = 13 * (row.prompt_tokens + row.output_tokens)
         engine = engine_of(loads.case.take([index]), row.prompt_tokens, row.output_tokens, longest)
         try:
-            figures = asked(test, engine)
+            figures = answered(test, engine)
         except Exception as error:  # a peer fails in ways of its own: such a row is one that it cannot say
             print(f"{row.id}: {' '.join(str(error).split())[:200]}", file=sys.stderr)
             continue
@@ -214,9 +216,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("peers", nargs="+", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
-    asked = parser.parse_args()
-    lines = [line for folder in asked.peers for line in answers(folder.absolute())]
-    with asked.output.open("w", encoding="utf-8", newline="") as file:
+    options = parser.parse_args()
+    lines = [line for folder in options.peers for line in answers(folder.absolute())]
+    with options.output.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([("id", "peer", "metric", "predicted"), *sorted(lines)])
 
 

@@ -29,7 +29,7 @@ from gpucost.page import questions
 from gpucost.units import GB, GIB, SECONDS_PER_DAY
 
 Question = dict[str, Any]
-Found = list[str]  # the differences of one question, in words
+Differences = list[str]  # of one question, in words
 
 MODELS = (
     "llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b", "llama-2-13b", "qwen2.5-14b", "qwen3-32b", "llama-3.1-70b",
@@ -42,8 +42,8 @@ GPUS = (
     "rtx-3090", "mi300x", "v100-sxm2-32gb", "rtx-a6000", "h100-pcie", "gaudi2", "mi325x",
 )  # fmt: skip
 COUNTS = (1, 2, 3, 4, 6, 8, 16, 24, 32, 40, 64, 96, 128, 256, 512)
-USD = 2.0  # a price of one's own, so that what nobody sells is answered, too
-NEAR = 1e-9
+USD = 2.0  # a price that is stated, so that what nobody sells is answered, too
+NEAR = 1e-9  # what two ways to one sum may differ by
 
 
 def close(first: float, second: float, ratio: float = NEAR) -> bool:
@@ -51,20 +51,20 @@ def close(first: float, second: float, ratio: float = NEAR) -> bool:
     return math.isclose(first, second, rel_tol=ratio, abs_tol=1e-12)
 
 
-def draw(dice: random.Random, models: tuple[str, ...] = MODELS) -> Question:
+def _training(dice: random.Random) -> Question:
     """Return a training job: a model on so many accelerators, and what else may be said of it."""
-    asked: Question = {"model": dice.choice(models), "gpu": dice.choice(GPUS), "gpus": dice.choice(COUNTS)}
+    job: Question = {"model": dice.choice(MODELS), "gpu": dice.choice(GPUS), "gpus": dice.choice(COUNTS)}
     if dice.random() < 0.4:
-        asked["method"] = dice.choice(("lora", "qlora"))
+        job["method"] = dice.choice(("lora", "qlora"))
         if dice.random() < 0.3:
-            asked["lora_rank"] = dice.choice((8, 32, 64))
+            job["lora_rank"] = dice.choice((8, 32, 64))
     if dice.random() < 0.4:
-        asked["sequence"] = dice.choice((512, 1000, 2048, 4096))
+        job["sequence"] = dice.choice((512, 1000, 2048, 4096))
     if dice.random() < 0.3:
-        asked["global_batch"] = dice.choice((8, 64, 96, 512, 1024))
+        job["global_batch"] = dice.choice((8, 64, 96, 512, 1024))
     if dice.random() < 0.2:
-        asked["software"] = dice.choice(("vendor", "sharded", "eager", "typical"))
-    return asked
+        job["software"] = dice.choice(("vendor", "sharded", "eager", "typical"))
+    return job
 
 
 class Refusal(NamedTuple):
@@ -78,20 +78,20 @@ class AllRefuse(Exception):
     """Every face refuses, for one reason."""
 
 
-def attempt(face: Callable[..., Any], *places: Any, **asked: Any) -> Any:
+def _attempt(face: Callable[..., Any], *places: Any, **arguments: Any) -> Any:
     """Ask a face; return its answer or its refusal."""
     try:
-        return face(*places, **asked)
+        return face(*places, **arguments)
     except GpuCostError as error:
         return Refusal(type(error).__name__, str(error))
 
 
-def answer(question: str, catalog: Catalog, **asked: Any) -> Any:
+def answer(question: str, catalog: Catalog, **arguments: Any) -> Any:
     """Ask a question of the library; return its answer or its refusal."""
-    return attempt(getattr(gpucost, question), catalog=catalog, **asked)
+    return _attempt(getattr(gpucost, question), catalog=catalog, **arguments)
 
 
-def refused(**answers: Any) -> Found:
+def refused(**answers: Any) -> Differences:
     """Return the differences in what faces refuse; nothing where all answer. Raise where all refuse for one reason."""
     refusals = {name: value for name, value in answers.items() if isinstance(value, Refusal)}
     if not refusals:
@@ -104,7 +104,7 @@ def refused(**answers: Any) -> Found:
     raise AllRefuse(next(iter(refusals.values())).kind)
 
 
-def unequal(names: tuple[str, ...], ratio: float = NEAR, **faces: Mapping[str, Any]) -> Found:
+def unequal(names: tuple[str, ...], ratio: float = NEAR, **faces: Mapping[str, Any]) -> Differences:
     """Return the figures that two faces or more tell apart from the first one."""
     (first, ours), *others = faces.items()
     return [
@@ -118,81 +118,87 @@ def unequal(names: tuple[str, ...], ratio: float = NEAR, **faces: Mapping[str, A
 # --- One deployment in training: its speed, memory, verdict and hours.
 
 
-def speed_differs(asked: Question, catalog: Catalog) -> Found:
+def _speed_differs(arguments: Question, catalog: Catalog) -> Differences:
     """Compare the layout, speed and memory of throughput and estimate, and the sums of the estimate."""
-    timed = answer("throughput", catalog, **asked)
-    priced = answer("estimate", catalog, tokens=1e10, usd_per_gpu_hour=USD, with_facts=False, **asked)
+    timed = answer("throughput", catalog, **arguments)
+    priced = answer("estimate", catalog, tokens=1e10, usd_per_gpu_hour=USD, with_facts=False, **arguments)
     if isinstance(priced, Refusal) and re.search("units of|smallest order", priced.text):
-        return deployment_differs(asked, timed, catalog)  # nobody sells so many: they have a speed and no price
-    if found := refused(throughput=timed, estimate=priced):
-        return found
-    one, best = timed.payload, priced.best
-    if one["layout"] != best["layout"]:
-        found.append(f"layout: throughput {one['layout']}, estimate {best['layout']}")
+        return _deployment_differs(arguments, timed, catalog)  # nobody sells so many: they have a speed and no price
+    if differences := refused(throughput=timed, estimate=priced):
+        return differences
+    speed, best = timed.payload, priced.best
+    if speed["layout"] != best["layout"]:
+        differences.append(f"layout: throughput {speed['layout']}, estimate {best['layout']}")
     names = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high", "mfu_fraction")
-    found += unequal(names, throughput=one, estimate=best)
-    if not close(one["memory_gib"] * GIB / GB, best["memory_gb"]):
-        found.append(f"memory: throughput {one['memory_gib'] * GIB / GB} GB, estimate {best['memory_gb']} GB")
+    differences += unequal(names, throughput=speed, estimate=best)
+    memory_gb = speed["memory_gib"] * GIB / GB
+    if not close(memory_gb, best["memory_gb"]):
+        differences.append(f"memory: throughput {memory_gb} GB, estimate {best['memory_gb']} GB")
     if not close(sum(line["cost_usd"] for line in best["lines"]), best["cost_usd"], 1e-6):
-        found.append("the lines of the bill are not its total")
+        differences.append("the lines of the bill are not its total")
     if best["instances"] * max(best["gpus"] // best["instances"], 1) != best["gpus"]:
-        found.append(f"{best['instances']} instances do not hold {best['gpus']} accelerators")
+        differences.append(f"{best['instances']} instances do not hold {best['gpus']} accelerators")
+    # overhead and interruptions add to the steps; nothing takes from them
     if best["gpu_hours"] < 1e10 / best["tokens_per_s_per_gpu"] / 3600 * 0.999:
-        found.append("fewer hours are paid than the steps take")
-    return found
+        differences.append("fewer hours are paid than the steps take")
+    return differences
 
 
-def deployment_differs(asked: Question, timed: Any, catalog: Catalog) -> Found:
+def _deployment_differs(arguments: Question, timed: Any, catalog: Catalog) -> Differences:
     """Compare throughput with the row of the columns that estimate, audit and owning take."""
     from gpucost.physics.training.layouts import latest_year
     from gpucost.workloads.deployment import deployed
     from gpucost.workloads.speeds import key_of
     from gpucost.workloads.training import make_workload
 
-    names = {"sequence": "sequence_tokens"}
-    said = {names.get(name, name): asked[name] for name in asked if name not in ("model", "gpu", "gpus")}
-    workload = make_workload(catalog.architecture(asked["model"]), latest_year=latest_year(catalog.as_of), **said)
-    one = deployed(catalog, workload, key_of(catalog, asked["gpu"]), asked["gpus"])
+    names = {"sequence": "sequence_tokens"}  # as the engine calls it
+    job = {names.get(name, name): arguments[name] for name in arguments if name not in ("model", "gpu", "gpus")}
+    workload = make_workload(catalog.architecture(arguments["model"]), latest_year=latest_year(catalog.as_of), **job)
+    deployment = deployed(catalog, workload, key_of(catalog, arguments["gpu"]), arguments["gpus"])
     if isinstance(timed, Refusal):
-        if one.fits:
+        if deployment.fits:
             return [f"throughput refuses ({timed.text}), the deployment fits"]
         raise AllRefuse("does not fit")
-    ours = {name: getattr(one, name) for name in ("tokens_per_s", "tokens_per_s_per_gpu")}
+    ours = {name: getattr(deployment, name) for name in ("tokens_per_s", "tokens_per_s_per_gpu")}
     ends = {
-        f"tokens_per_s_per_gpu_{end}": getattr(one, f"tokens_per_s_{end}") / asked["gpus"] for end in ("low", "high")
+        f"tokens_per_s_per_gpu_{end}": getattr(deployment, f"tokens_per_s_{end}") / arguments["gpus"]
+        for end in ("low", "high")
     }
-    ours = {**ours, **ends, "memory_gib": one.needed_gb * GB / GIB}
+    ours = {**ours, **ends, "memory_gib": deployment.needed_gb * GB / GIB}
     return unequal(tuple(ours), throughput=timed.payload, deployment=ours)
 
 
-def claim_differs(asked: Question, catalog: Catalog) -> Found:
+def _claim_differs(arguments: Question, catalog: Catalog) -> Differences:
     """Claim our own duration: it must be possible, and what audit finds must be what throughput times."""
-    claimed = {name: asked[name] for name in ("model", "gpu", "gpus", "method", "sequence") if name in asked}
+    claimed = {name: arguments[name] for name in ("model", "gpu", "gpus", "method", "sequence") if name in arguments}
     timed = answer("throughput", catalog, **claimed)
-    judged = answer("audit", catalog, fits="training", **claimed)
-    if isinstance(judged, Refusal):
-        return refused(throughput=timed, audit=judged)
-    fits = next(row for row in judged.payload["checks"] if row["name"] == "fits")["verdict"]
+    audited = answer("audit", catalog, fits="training", **claimed)
+    if isinstance(audited, Refusal):
+        return refused(throughput=timed, audit=audited)
+    fits = next(row for row in audited.payload["checks"] if row["name"] == "fits")["verdict"]
     if isinstance(timed, Refusal):
         if fits == "possible":
             return [f"audit says it fits, throughput refuses ({timed.text})"]
         raise AllRefuse("does not fit")
-    found = [] if fits == "possible" else [f"throughput times it, audit says it fits: {fits}"]
+    differences = [] if fits == "possible" else [f"throughput times it, audit says it fits: {fits}"]
+    # a fifth beside the steps, as audit takes it where no overhead is stated
     days = 1e10 / timed.payload["tokens_per_s"] * 1.2 / SECONDS_PER_DAY
-    judged = gpucost.audit(tokens=1e10, days=days, catalog=catalog, **claimed)
-    check = next(row for row in judged.payload["checks"] if row["name"] == "duration")
+    audited = gpucost.audit(tokens=1e10, days=days, catalog=catalog, **claimed)
+    check = next(row for row in audited.payload["checks"] if row["name"] == "duration")
     if check["verdict"] != "possible" or not close(check["typical"], check["value"], 1e-9):
-        found.append(f"our own {days:.4g} days: {check['verdict']}, audit takes {check['typical']}")
-    return found
+        differences.append(f"our own {days:.4g} days: {check['verdict']}, audit takes {check['typical']}")
+    return differences
 
 
-def fit_differs(asked: Question, catalog: Catalog) -> Found:
+def _fit_differs(arguments: Question, catalog: Catalog) -> Differences:
     """Compare fit with throughput: what is timed fits, and what fits can be timed."""
     from gpucost.fitting.fit import best_plan, read_job
 
-    job = {name: asked[name] for name in ("method", "sequence", "lora_rank") if name in asked}
-    timed = answer("throughput", catalog, model=asked["model"], gpu=asked["gpu"], gpus=asked["gpus"], **job)
-    plan = attempt(lambda: best_plan(read_job(catalog, asked["model"], asked["gpu"], gpus=asked["gpus"], **job)))
+    job = {name: arguments[name] for name in ("method", "sequence", "lora_rank") if name in arguments}
+    timed = answer("throughput", catalog, model=arguments["model"], gpu=arguments["gpu"], gpus=arguments["gpus"], **job)
+    plan = _attempt(
+        lambda: best_plan(read_job(catalog, arguments["model"], arguments["gpu"], gpus=arguments["gpus"], **job))
+    )
     if isinstance(plan, Refusal):
         return refused(throughput=timed, fit=plan)
     fits = plan is not None and plan.fits
@@ -203,30 +209,30 @@ def fit_differs(asked: Question, catalog: Catalog) -> Found:
     return []
 
 
-def fewest_differs(asked: Question, catalog: Catalog) -> Found:
+def _fewest_differs(arguments: Question, catalog: Catalog) -> Differences:
     """The fewest that fit do, and one unit less does not."""
     from gpucost.fitting.fit import best_plan, read_job
 
-    job = {name: asked[name] for name in ("method", "sequence") if name in asked}
-    read = read_job(catalog, asked["model"], asked["gpu"], **job)
+    job = {name: arguments[name] for name in ("method", "sequence") if name in arguments}
+    read = read_job(catalog, arguments["model"], arguments["gpu"], **job)
     plan = best_plan(read)
     if plan is None or not plan.fits:
         raise AllRefuse("fits on no count")
     fewest, node = plan.layout.gpus, read.system.gpus
-    again = best_plan(read_job(catalog, asked["model"], asked["gpu"], gpus=fewest, **job))
-    found = [] if again is not None and again.fits else [f"the fewest are {fewest}, and {fewest} do not fit"]
-    less = fewest - (1 if fewest <= node else node)
+    again = best_plan(read_job(catalog, arguments["model"], arguments["gpu"], gpus=fewest, **job))
+    differences = [] if again is not None and again.fits else [f"the fewest are {fewest}, and {fewest} do not fit"]
+    less = fewest - (1 if fewest <= node else node)  # beyond a node accelerators come by whole nodes
     if less:
-        smaller = best_plan(read_job(catalog, asked["model"], asked["gpu"], gpus=less, **job))
+        smaller = best_plan(read_job(catalog, arguments["model"], arguments["gpu"], gpus=less, **job))
         if smaller is not None and smaller.fits:
-            found.append(f"the fewest are {fewest}, and {less} fit")
-    return found
+            differences.append(f"the fewest are {fewest}, and {less} fit")
+    return differences
 
 
-def sweep_differs(asked: Question, catalog: Catalog) -> Found:
+def _sweep_differs(arguments: Question, catalog: Catalog) -> Differences:
     """A row of a sweep is the first option of the question."""
-    priced = answer("estimate", catalog, tokens=1e10, usd_per_gpu_hour=USD, with_facts=False, **asked)
-    lists = {name: [value] for name, value in {**asked, "tokens": 1e10, "usd_per_gpu_hour": USD}.items()}
+    priced = answer("estimate", catalog, tokens=1e10, usd_per_gpu_hour=USD, with_facts=False, **arguments)
+    lists = {name: [value] for name, value in {**arguments, "tokens": 1e10, "usd_per_gpu_hour": USD}.items()}
     row = gpucost.sweep("estimate", **lists).frame.iloc[0]
     if isinstance(priced, Refusal):
         if not isinstance(row.get("reason"), str):
@@ -238,159 +244,165 @@ def sweep_differs(asked: Question, catalog: Catalog) -> Found:
 
 # --- Owning: the speed behind it, and its figures in every face.
 
-OWNED = ("levelised_usd_per_gpu_hour", "levelised_rent_usd_per_gpu_hour", "irr_fraction")
+_OWNED = ("levelised_usd_per_gpu_hour", "levelised_rent_usd_per_gpu_hour", "irr_fraction")
 
 
-def owning_differs(asked: Question, catalog: Catalog) -> Found:
+def _owning_differs(arguments: Question, catalog: Catalog) -> Differences:
     """Owning counts on the speed that throughput finds."""
-    asked = {name: asked[name] for name in ("model", "gpu", "gpus")}
-    timed = answer("throughput", catalog, **asked)
-    owned = answer("tco", catalog, tokens=1e9, runs_per_year=0.001, rent=USD, draws=0, **asked)
+    arguments = {name: arguments[name] for name in ("model", "gpu", "gpus")}
+    timed = answer("throughput", catalog, **arguments)
+    owned = answer("tco", catalog, tokens=1e9, runs_per_year=0.001, rent=USD, draws=0, **arguments)
     if isinstance(owned, Refusal) and owned.kind == "PriceMissingError":
         raise AllRefuse("not sold")  # what nobody sells can be rented, and timed
-    if found := refused(throughput=timed, tco=owned):
-        return found
+    if differences := refused(throughput=timed, tco=owned):
+        return differences
     speed = next(row["value"] for row in owned.assumptions if row["name"] == "tokens_per_s_per_gpu")
     same = close(speed, timed.tokens_per_s_per_gpu)
     return [] if same else [f"tco {speed}, throughput {timed.tokens_per_s_per_gpu} tokens/s per GPU"]
 
 
-def owned_differs(asked: Question, catalog: Catalog) -> Found:
+def _owned_differs(arguments: Question, catalog: Catalog) -> Differences:
     """Compare owning in the library with a sweep, the tool for agents, the page, JSON and the workbook."""
-    owned = answer("tco", catalog, draws=0, **asked)
-    told = attempt(tools.call, "tco", {**asked, "draws": 0})
-    page = attempt(
+    owned = answer("tco", catalog, draws=0, **arguments)
+    tool = _attempt(tools.call, "tco", {**arguments, "draws": 0})
+    page = _attempt(
         questions.own,
-        {"own_gpu": asked["gpu"], "own_gpus": str(asked["gpus"]), "own_price": str(asked["rent"]),
-         "utilisation": str(asked["utilisation"]), "years": str(asked["years"])},
+        {"own_gpu": arguments["gpu"], "own_gpus": str(arguments["gpus"]), "own_price": str(arguments["rent"]),
+         "utilisation": str(arguments["utilisation"]), "years": str(arguments["years"])},
     )  # fmt: skip
-    row = gpucost.sweep("tco", **{name: [value] for name, value in asked.items()}).frame.iloc[0]
+    row = gpucost.sweep("tco", **{name: [value] for name, value in arguments.items()}).frame.iloc[0]
     if isinstance(owned, Refusal) and isinstance(row["reason"], str):
-        return refused(tco=owned, tool=told, page=page)
-    if found := refused(tco=owned, tool=told, page=page):
-        return found
+        return refused(tco=owned, tool=tool, page=page)
+    if differences := refused(tco=owned, tool=tool, page=page):
+        return differences
     payload = owned.payload
     net = payload["npv_usd"]
     flat = {**payload, "own_npv_usd": net["own"], "rent_npv_usd": net["rent"], "saving_usd": net["saving"]}
-    found = unequal(("own_npv_usd", "rent_npv_usd", "saving_usd", *OWNED[:2]), tco=flat, sweep=row)
-    if told["present_value_usd"] != compact.rounded(net):
-        found.append(f"present values: tool {told['present_value_usd']}, library {net}")
-    shown = {"saving_usd": page["saving_usd"], OWNED[0]: page["own_usd_per_gpu_hour"]}
-    found += unequal(("saving_usd", OWNED[0]), tco=flat, page=shown)
-    found += unequal(OWNED, tco=payload, json=json.loads(owned.to_json()))
-    return found + workbook_differs(owned, {"npv_own_usd": net["own"], "npv_rent_usd": net["rent"]})
+    differences = unequal(("own_npv_usd", "rent_npv_usd", "saving_usd", *_OWNED[:2]), tco=flat, sweep=row)
+    if tool["present_value_usd"] != compact.rounded(net):
+        differences.append(f"present values: tool {tool['present_value_usd']}, library {net}")
+    shown = {"saving_usd": page["saving_usd"], _OWNED[0]: page["own_usd_per_gpu_hour"]}
+    differences += unequal(("saving_usd", _OWNED[0]), tco=flat, page=shown)
+    differences += unequal(_OWNED, tco=payload, json=json.loads(owned.to_json()))
+    return differences + _workbook_differs(owned, {"npv_own_usd": net["own"], "npv_rent_usd": net["rent"]})
 
 
 # --- Serving: a replica, a fleet, its month.
 
 
-def service_of(dice: random.Random) -> Question:
+def _service_of(dice: random.Random) -> Question:
     """Return a service: a model on an accelerator, and what else may be said of it."""
-    asked: Question = {"model": dice.choice(MODELS), "gpu": dice.choice(GPUS)}
+    arguments: Question = {"model": dice.choice(MODELS), "gpu": dice.choice(GPUS)}
     if dice.random() < 0.5:
-        asked["precision"] = dice.choice(("fp8", "int8", "int4", "bf16"))
+        arguments["precision"] = dice.choice(("fp8", "int8", "int4", "bf16"))
     if dice.random() < 0.4:
-        asked |= {"prompt_tokens": dice.choice((128, 1000, 4000)), "output_tokens": dice.choice((64, 256, 1000))}
+        arguments |= {"prompt_tokens": dice.choice((128, 1000, 4000)), "output_tokens": dice.choice((64, 256, 1000))}
     if dice.random() < 0.2:
-        asked["tpot"] = dice.choice(("30ms", "60ms", "200ms"))
+        arguments["tpot"] = dice.choice(("30ms", "60ms", "200ms"))
     if dice.random() < 0.2:
-        asked["engine"] = dice.choice(("sglang", "trtllm", "llama.cpp"))
-    return asked
+        arguments["engine"] = dice.choice(("sglang", "trtllm", "llama.cpp"))
+    return arguments
 
 
-CLAIMED_AS = {"mxfp4": "fp4", "nvfp4": "fp4", "w8a16": "int8", "gguf": "int4"}  # as claims name formats
+_CLAIMED_AS = {"mxfp4": "fp4", "nvfp4": "fp4", "w8a16": "int8", "gguf": "int4"}  # as claims name formats
 
 
-def serving_differs(asked: Question, catalog: Catalog) -> Found:
+def _serving_differs(arguments: Question, catalog: Catalog) -> Differences:
     """Compare fit --serving with inference on as many, with audit, and the counts of a fleet with one another."""
-    fitted = answer("fit", catalog, serving=True, **asked)
+    fitted = answer("fit", catalog, serving=True, **arguments)
     if isinstance(fitted, Refusal):
-        served = answer("inference", catalog, usd_per_gpu_hour=USD, **asked)
+        served = answer("inference", catalog, usd_per_gpu_hour=USD, **arguments)
         if (
             not isinstance(served, Refusal)
-            and served.best["layout"]["gpus"] <= catalog.default_system(catalog.accelerator(asked["gpu"]).id).gpus
+            and served.best["layout"]["gpus"] <= catalog.default_system(catalog.accelerator(arguments["gpu"]).id).gpus
         ):
             return [f"fit refuses ({fitted.text}), inference serves it on {served.best['layout']['gpus']}"]
         raise AllRefuse(fitted.kind)
-    row = next((one for one in fitted.payload["options"] if "mig" not in one["gpu"]), None)
+    row = next((option for option in fitted.payload["options"] if "mig" not in option["gpu"]), None)
     if row is None:
         raise AllRefuse("an instance of a chip alone serves it")
-    found = []
-    held = answer("fit", catalog, serving=True, gpus=row["gpus"], **asked)
-    if isinstance(held, Refusal) or held.payload["options"][0]["gpus"] != row["gpus"]:
-        found.append(f"the smallest replica is {row['gpus']}, and fit --gpus {row['gpus']} finds nothing")
+    differences = []
+    as_many = answer("fit", catalog, serving=True, gpus=row["gpus"], **arguments)
+    if isinstance(as_many, Refusal) or as_many.payload["options"][0]["gpus"] != row["gpus"]:
+        differences.append(f"the smallest replica is {row['gpus']}, and fit --gpus {row['gpus']} finds nothing")
     if row["gpus"] > 1:
-        less = answer("fit", catalog, serving=True, gpus=row["gpus"] - 1, **asked)
-        if not isinstance(less, Refusal) and any("mig" not in one["gpu"] for one in less.payload["options"]):
-            found.append(f"the smallest replica is {row['gpus']}, and {row['gpus'] - 1} serve it")
-    plain = {name: asked[name] for name in ("model", "gpu", "precision") if name in asked}
-    if set(asked) <= {"model", "gpu", "precision"} and "precision" in asked:
-        judged = gpucost.audit(fits="serving", gpus=row["gpus"], catalog=catalog, **plain)
-        if judged.verdict != "possible":
-            found.append(f"fit serves it on {row['gpus']}, audit says {judged.verdict}")
+        less = answer("fit", catalog, serving=True, gpus=row["gpus"] - 1, **arguments)
+        if not isinstance(less, Refusal) and any("mig" not in option["gpu"] for option in less.payload["options"]):
+            differences.append(f"the smallest replica is {row['gpus']}, and {row['gpus'] - 1} serve it")
+    plain = {name: arguments[name] for name in ("model", "gpu", "precision") if name in arguments}
+    if set(arguments) <= {"model", "gpu", "precision"} and "precision" in arguments:
+        audited = gpucost.audit(fits="serving", gpus=row["gpus"], catalog=catalog, **plain)
+        if audited.verdict != "possible":
+            differences.append(f"fit serves it on {row['gpus']}, audit says {audited.verdict}")
     claim = {**plain, "gpus": row["gpus"], "tokens_per_s": row["output_tokens_per_s"], "batch": row["batch"]}
-    form = CLAIMED_AS.get(row["precision"], row["precision"])
+    form = _CLAIMED_AS.get(row["precision"], row["precision"])
     if row["layout"]["data"] == 1:  # the ranks of attention data parallel each read their own copy of the weights
-        judged = gpucost.audit(catalog=catalog, **{**claim, "precision": form})
-        if judged.verdict != "possible" and set(asked) <= {"model", "gpu", "precision"}:  # audit takes nothing else
-            found.append(f"our own {row['output_tokens_per_s']:.4g} tokens/s: audit says {judged.verdict}")
-    served = answer("inference", catalog, replica_gpus=row["gpus"], usd_per_gpu_hour=USD, **asked)
+        audited = gpucost.audit(catalog=catalog, **{**claim, "precision": form})
+        if audited.verdict != "possible" and set(arguments) <= {
+            "model",
+            "gpu",
+            "precision",
+        }:  # audit takes nothing else
+            differences.append(f"our own {row['output_tokens_per_s']:.4g} tokens/s: audit says {audited.verdict}")
+    served = answer("inference", catalog, replica_gpus=row["gpus"], usd_per_gpu_hour=USD, **arguments)
     if isinstance(served, Refusal):
-        return found  # the machine on offer is no node of the usual kind
+        return differences  # the machine on offer is no node of the usual kind
     best = served.best
     alike = all(best["layout"][name] == row["layout"][name] for name in ("tensor", "data"))
     if best["layout"]["gpus"] == row["gpus"] and alike:
-        found += unequal(("output_tokens_per_s", "batch", "tpot_ms"), fit=row, inference=best)
-    return found
+        differences += unequal(("output_tokens_per_s", "batch", "tpot_ms"), fit=row, inference=best)
+    return differences
 
 
-def fleet_differs(asked: Question, catalog: Catalog) -> Found:
+def _fleet_differs(arguments: Question, catalog: Catalog) -> Differences:
     """Replicas, instances and accelerators of a load add up, and its month is hours × price; each format says so."""
     from gpucost.workloads.counts import Accelerators, Replicas
 
-    load = {"tokens_per_month": asked.pop("tokens"), **asked}
+    load = {"tokens_per_month": arguments.pop("tokens"), **arguments}
     served = answer("inference", catalog, top=3, **load)
-    told = attempt(tools.call, "inference", load)
+    tool = _attempt(tools.call, "inference", load)
     row = gpucost.sweep("inference", **{name: [value] for name, value in load.items()}).frame.iloc[0]
     if isinstance(served, Refusal) and not isinstance(row["reason"], str):
         return [f"inference refuses ({served.text}), the sweep has a row"]
-    if found := refused(inference=served, tool=told):
-        return found
+    if differences := refused(inference=served, tool=tool):
+        return differences
     names = ("usd_per_month", "usd_per_mtok", "tpot_ms")
-    found = unequal((*names, "gpus"), inference=served.best, sweep=row)
-    short = told["options"][0]
-    found += unequal(names, 1e-12, tool=short, inference={name: compact.rounded(served.best[name]) for name in names})
+    differences = unequal((*names, "gpus"), inference=served.best, sweep=row)
+    short = tool["options"][0]
+    differences += unequal(
+        names, 1e-12, tool=short, inference={name: compact.rounded(served.best[name]) for name in names}
+    )
     for row in served.payload["options"]:
         unit = Accelerators(row["gpus"] // row["instances"])
         placed = Replicas(row["replicas"]).placed(Accelerators(row["layout"]["gpus"]), unit)
         if int(placed) > row["instances"] or int(placed.of(unit)) > row["gpus"]:
-            found.append(
+            differences.append(
                 f"{row['replicas']} × {row['layout']['gpus']} take {int(placed)} instances, not {row['instances']}"
             )
         lines = sum(line["cost_usd"] for line in row["lines"])
         if not close(lines, row["usd_per_month"], 1e-6):
-            found.append(f"the lines come to {lines}, the month to {row['usd_per_month']}")
-    return found + formats_differ(served, "usd_per_month")
+            differences.append(f"the lines come to {lines}, the month to {row['usd_per_month']}")
+    return differences + _formats_differ(served, "usd_per_month")
 
 
 # --- One answer in every format and on every face.
 
 
-def formats_differ(result: Any, figure: str) -> Found:
+def _formats_differ(result: Any, figure: str) -> Differences:
     """Compare a figure of the first option in the payload, JSON, CSV, a data frame, Markdown and HTML."""
     value = result.best[figure]
-    found = []
-    said = json.loads(result.to_json())["options"][0][figure]
-    if not close(said, value, 1e-11):
-        found.append(f"{figure}: JSON {said}, library {value}")
+    differences = []
+    in_json = json.loads(result.to_json())["options"][0][figure]
+    if not close(in_json, value, 1e-11):
+        differences.append(f"{figure}: JSON {in_json}, library {value}")
     row = next(csv.DictReader(io.StringIO(result.to_csv())))
     if not close(float(row[figure]), value, 1e-6):
-        found.append(f"{figure}: CSV {row[figure]}, library {value}")
+        differences.append(f"{figure}: CSV {row[figure]}, library {value}")
     if not close(float(result.to_frame()[figure].iloc[0]), value, 1e-11):
-        found.append(f"{figure}: frame {result.to_frame()[figure].iloc[0]}, library {value}")
+        differences.append(f"{figure}: frame {result.to_frame()[figure].iloc[0]}, library {value}")
     if f"{value:,.0f}" not in result.to_markdown():
-        found.append(f"Markdown lacks {value:,.0f}")
-    return found
+        differences.append(f"Markdown lacks {value:,.0f}")
+    return differences
 
 
 def written(result: Any, form: str) -> Any:
@@ -413,7 +425,7 @@ def written(result: Any, form: str) -> Any:
         return values, offers
 
 
-def workbook_differs(result: Any, expected: Mapping[str, float]) -> Found:
+def _workbook_differs(result: Any, expected: Mapping[str, float]) -> Differences:
     """Compare the named answers of a workbook's sheet Summary, as its cells hold them."""
     values, _ = written(result, "xlsx")
     return [
@@ -429,15 +441,15 @@ WRITTEN = {  # what the sheet Summary of each question is held against
 }
 
 
-def files_differ(asked: Question, catalog: Catalog) -> Found:
+def _files_differ(arguments: Question, catalog: Catalog) -> Differences:
     """Compare an answer with its workbook, cell by cell, and with its page: text and the figures of its charts."""
-    kind = asked.pop("kind")
-    result = answer(kind, catalog, top=3, **asked)
+    kind = arguments.pop("kind")
+    result = answer(kind, catalog, top=3, **arguments)
     if isinstance(result, Refusal):
         raise AllRefuse(result.kind)
     best = result.best
     values, offers = written(result, "xlsx")
-    found = [
+    differences = [
         f"{name}: workbook {values.get(name)}, library {best[name]}"
         for name in WRITTEN[kind]
         if values.get(name) is None or not close(values[name], best[name], 1e-6)
@@ -445,62 +457,64 @@ def files_differ(asked: Question, catalog: Catalog) -> Found:
     first, figure = WRITTEN[kind][0], "cost_usd" if kind == "estimate" else "usd_per_month"
     cells = [cell for row in offers if row and row[1] == 1 for cell in row if isinstance(cell, (int, float))]
     if not any(close(cell, best[first], 1e-9) for cell in cells):
-        found.append(f"sheet Offers lacks {first} {best[first]}: {cells}")
+        differences.append(f"sheet Offers lacks {first} {best[first]}: {cells}")
     page = written(result, "html")
     if f"{best[figure]:,.0f}" not in page:
-        found.append(f"the page lacks {best[figure]:,.0f}")
+        differences.append(f"the page lacks {best[figure]:,.0f}")
     data = re.findall(r'<script type="application/json" id="chart-\d+">(.*?)</script>', page, re.DOTALL)
     numbers = {float(text) for chart in data for text in re.findall(rf'"{first}":\s*([-+.\deE]+)', chart)}
     if numbers and not any(close(number, best[first], 1e-6) for number in numbers):
-        found.append(f"no chart of the page has {first} {best[first]}")
-    return found
+        differences.append(f"no chart of the page has {first} {best[first]}")
+    return differences
 
 
-def faces_differ(asked: Question, catalog: Catalog) -> Found:
+def _faces_differ(arguments: Question, catalog: Catalog) -> Differences:
     """Compare an estimate of the library with its formats, the tool for agents and the page."""
-    priced = answer("estimate", catalog, tokens=1e10, top=questions.ROWS, **asked)
-    told = attempt(tools.call, "estimate", {**asked, "tokens": 1e10})
-    page = attempt(questions.plan, {name: str(value) for name, value in {**asked, "tokens": 1e10}.items()})
-    if found := refused(estimate=priced, tool=told, page=page):
-        return found
-    best, found = priced.best, formats_differ(priced, "cost_usd")
+    priced = answer("estimate", catalog, tokens=1e10, top=questions.ROWS, **arguments)
+    tool = _attempt(tools.call, "estimate", {**arguments, "tokens": 1e10})
+    page = _attempt(questions.plan, {name: str(value) for name, value in {**arguments, "tokens": 1e10}.items()})
+    if differences := refused(estimate=priced, tool=tool, page=page):
+        return differences
+    best, differences = priced.best, _formats_differ(priced, "cost_usd")
     names = ("cost_usd", "cost_low_usd", "cost_high_usd", "days", "usd_per_gpu_hour")
     short = {name: compact.rounded(best[name]) for name in names}
-    found += unequal((*names, "gpus"), 1e-12, library={**best, **short}, tool=told["options"][0])
-    return found + unequal((*names, "gpus", "mfu_fraction"), library=best, page=page["rows"][0])
+    differences += unequal((*names, "gpus"), 1e-12, library={**best, **short}, tool=tool["options"][0])
+    return differences + unequal((*names, "gpus", "mfu_fraction"), library=best, page=page["rows"][0])
 
 
-def tools_differ(asked: Question, catalog: Catalog) -> Found:
+def _tools_differ(arguments: Question, catalog: Catalog) -> Differences:
     """Compare fit and audit of the library with the tools for agents."""
-    fit = {name: asked[name] for name in ("model", "gpu", "gpus", "method", "sequence") if name in asked}
-    fitted, told = answer("fit", catalog, **fit), attempt(tools.call, "fit", fit)
-    if found := refused(fit=fitted, tool=told):
-        return found
-    largest = [row["needed_gb"] for row in told["components"]]
+    fit = {name: arguments[name] for name in ("model", "gpu", "gpus", "method", "sequence") if name in arguments}
+    fitted, tool = answer("fit", catalog, **fit), _attempt(tools.call, "fit", fit)
+    if differences := refused(fit=fitted, tool=tool):
+        return differences
+    largest = [row["needed_gb"] for row in tool["components"]]
     ours = [compact.rounded(row["needed_gb"]) for row in fitted.payload["components"][: len(largest)]]
-    found = [] if largest == ours else [f"components: tool {largest}, fit {ours}"]
+    differences = [] if largest == ours else [f"components: tool {largest}, fit {ours}"]
     claim = {**fit, "tokens": 1e10, "days": 3}
-    judged, told = answer("audit", catalog, **claim), attempt(tools.call, "audit", claim)
-    if found_too := refused(audit=judged, tool=told):
-        return found + found_too
-    theirs = {row["name"]: row["verdict"] for row in told["checks"]}
-    ours_too = {row["name"]: row["verdict"] for row in judged.payload["checks"]}
-    return found + ([] if theirs == ours_too else [f"verdicts: tool {theirs}, audit {ours_too}"])
+    audited, tool = answer("audit", catalog, **claim), _attempt(tools.call, "audit", claim)
+    if more_differences := refused(audit=audited, tool=tool):
+        return differences + more_differences
+    theirs = {row["name"]: row["verdict"] for row in tool["checks"]}
+    our_verdicts = {row["name"]: row["verdict"] for row in audited.payload["checks"]}
+    return differences + ([] if theirs == our_verdicts else [f"verdicts: tool {theirs}, audit {our_verdicts}"])
 
 
-def choice_differs(asked: Question, catalog: Catalog) -> Found:
+def _choice_differs(arguments: Question, catalog: Catalog) -> Differences:
     """The costs of a choice are those of the question behind it."""
-    purpose = asked.pop("purpose")
-    chosen = answer("choose", catalog, purpose=purpose, **asked)
+    purpose = arguments.pop("purpose")
+    chosen = answer("choose", catalog, purpose=purpose, **arguments)
     if isinstance(chosen, Refusal):
         raise AllRefuse(chosen.kind)
     row, gpu = chosen.payload["rows"][0], {"gpu": chosen.payload["rows"][0]["gpu"]}
     if purpose == "serving":
-        best = gpucost.inference(asked["model"], tokens_per_month=asked["tokens"], catalog=catalog, **gpu).best
+        best = gpucost.inference(arguments["model"], tokens_per_month=arguments["tokens"], catalog=catalog, **gpu).best
         pairs = {"rent_usd": 12 * best["usd_per_month"], "gpus": best["gpus"]}
     else:
         method = {"method": "lora"} if purpose == "fine-tuning" else {}
-        run = gpucost.estimate(asked["model"], asked["tokens"], with_facts=False, catalog=catalog, **method, **gpu).best
+        run = gpucost.estimate(
+            arguments["model"], arguments["tokens"], with_facts=False, catalog=catalog, **method, **gpu
+        ).best
         pairs = {"rent_usd": run["cost_usd"], "gpus": run["gpus"], "days": run["days"]}
     return unequal(tuple(pairs), **{"choose": row, purpose.replace("-", "_"): pairs})
 
@@ -508,15 +522,11 @@ def choice_differs(asked: Question, catalog: Catalog) -> Found:
 # --- How questions are drawn, asked and counted.
 
 
-def _training(dice: random.Random) -> Question:
-    return draw(dice)
-
-
 def _priced(dice: random.Random) -> Question:
-    asked: Question = {"model": dice.choice(SMALL), "gpu": dice.choice(GPUS[:8])}
+    arguments: Question = {"model": dice.choice(SMALL), "gpu": dice.choice(GPUS[:8])}
     if dice.random() < 0.5:
-        asked["gpus"] = dice.choice((8, 16, 64))
-    return asked
+        arguments["gpus"] = dice.choice((8, 16, 64))
+    return arguments
 
 
 def _load(dice: random.Random) -> Question:
@@ -545,21 +555,21 @@ def _file(dice: random.Random) -> Question:
     return {"kind": "inference", "tokens_per_month": load.pop("tokens"), **load}
 
 
-Kind = tuple[Callable[[random.Random], Question], Callable[[Question, Catalog], Found], int]
+Kind = tuple[Callable[[random.Random], Question], Callable[[Question, Catalog], Differences], int]
 KINDS: dict[str, Kind] = {  # how a question is drawn, how it is judged, how often it is asked
-    "speed": (_training, speed_differs, 30),
-    "claim": (_training, claim_differs, 30),
-    "fit": (_training, fit_differs, 30),
-    "fewest": (_training, fewest_differs, 20),
-    "owning": (_training, owning_differs, 6),
-    "serving": (service_of, serving_differs, 20),
-    "fleet": (_load, fleet_differs, 4),
-    "faces": (_priced, faces_differ, 3),
-    "tools": (_training, tools_differ, 3),
-    "owned": (_owned, owned_differs, 2),
-    "files": (_file, files_differ, 2),
-    "sweep": (_training, sweep_differs, 2),
-    "choice": (_choice, choice_differs, 1),
+    "speed": (_training, _speed_differs, 30),
+    "claim": (_training, _claim_differs, 30),
+    "fit": (_training, _fit_differs, 30),
+    "fewest": (_training, _fewest_differs, 20),
+    "owning": (_training, _owning_differs, 6),
+    "serving": (_service_of, _serving_differs, 20),
+    "fleet": (_load, _fleet_differs, 4),
+    "faces": (_priced, _faces_differ, 3),
+    "tools": (_training, _tools_differ, 3),
+    "owned": (_owned, _owned_differs, 2),
+    "files": (_file, _files_differ, 2),
+    "sweep": (_training, _sweep_differs, 2),
+    "choice": (_choice, _choice_differs, 1),
 }
 
 
@@ -574,14 +584,14 @@ def question_of(seed: int, number: int, only: str | None = None) -> tuple[str, Q
 class Judgement(NamedTuple):
     """What a question came to: the differences, or the reason for which every face refuses it."""
 
-    differences: Found
+    differences: Differences
     refused: str = ""
 
 
-def judge(kind: str, asked: Question, catalog: Catalog) -> Judgement:
+def judge(kind: str, arguments: Question, catalog: Catalog) -> Judgement:
     """Ask a question; what all faces refuse for one reason agrees, any other failure is a difference."""
     try:
-        return Judgement(KINDS[kind][1](dict(asked), catalog))
+        return Judgement(KINDS[kind][1](dict(arguments), catalog))
     except AllRefuse as reason:
         return Judgement([], str(reason))
     except GpuCostError as error:
@@ -607,14 +617,14 @@ def main(arguments: list[str]) -> int:
             break
         if number % _TOLD_EVERY == 0:
             print(f"at question {number:,}", file=sys.stderr, flush=True)
-        kind, asked = question_of(stated.seed, number, stated.only)
-        judged = judge(kind, asked, catalog)
+        kind, question = question_of(stated.seed, number, stated.only)
+        judgement = judge(kind, question, catalog)
         asked_of[kind] += 1
-        if judged.refused:
-            refusals[f"{kind}: {judged.refused}"] += 1
-        if judged.differences:
+        if judgement.refused:
+            refusals[f"{kind}: {judgement.refused}"] += 1
+        if judgement.differences:
             wrong[kind] += 1
-            print(f"{number} {kind} {asked}: {'; '.join(judged.differences)}", flush=True)
+            print(f"{number} {kind} {question}: {'; '.join(judgement.differences)}", flush=True)
     total, minutes = sum(asked_of.values()), (time.monotonic() - began) / 60
     refused_in_all = sum(refusals.values())
     print(f"{total:,} questions in {minutes:,.1f} minutes: {sum(wrong.values())} differ {dict(wrong)}")

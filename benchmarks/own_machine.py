@@ -14,7 +14,7 @@ from gpucost.calibration import serving, training
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 
-SHORT_STEPS = {
+_SHORT_STEPS = {
     tuple(case.arguments[name] for name in ("model", "phase", "batch", "context"))
     for case in cases_of("short", 1)
     if case.op == "serve"
@@ -28,12 +28,12 @@ def figures(errors: list[float]) -> str:
     return f"{len(errors)}, {np.median(errors):.1%}, {np.quantile(errors, 0.9):.1%}"
 
 
-def training_errors(catalog: Catalog, bench: dict, gpu: str, short: set[str]) -> dict[str, list[float]]:
+def _training_errors(catalog: Catalog, bench: dict, gpu: str, short: set[str]) -> dict[str, list[float]]:
     """Return the errors of all steps, of those beyond the short profile, and of these after it."""
     rows = from_bench.training_rows(bench, gpu)
-    own = training.gather([row for row in rows if row["id"] in short], catalog, as_written=True)
+    learned = training.gather([row for row in rows if row["id"] in short], catalog, as_written=True)
     base = training_calibration(catalog)
-    tuned = training.tune(own, base) if own.rows else base
+    tuned = training.tune(learned, base) if learned.rows else base
     errors: dict[str, list[float]] = {"training": [], "training beyond short": [], "training after short": []}
     for row in rows:
         measured = training.gather([row], catalog, as_written=True)
@@ -49,13 +49,13 @@ def training_errors(catalog: Catalog, bench: dict, gpu: str, short: set[str]) ->
     return errors
 
 
-def serving_errors(catalog: Catalog, bench: dict, gpu: str) -> dict[str, list[float]]:
+def _serving_errors(catalog: Catalog, bench: dict, gpu: str) -> dict[str, list[float]]:
     """Return the errors of decode and prefill steps before and after the short profile."""
     steps = list(from_bench.serving_steps(bench, gpu))
     errors: dict[str, list[float]] = {}
     base = serving_calibration(catalog)
-    own = [step for step in steps if is_short(step)]
-    tuned = serving.tune(serving.gather(serving.own_steps(own), catalog), base) if own else base
+    learned = [step for step in steps if is_short(step)]
+    tuned = serving.tune(serving.gather(serving.own_steps(learned), catalog), base) if learned else base
     for step in steps:
         measured = serving.gather(serving.own_steps([step]), catalog)
         for name, calibration in (("", base), (" after short", tuned)):
@@ -69,7 +69,7 @@ def serving_errors(catalog: Catalog, bench: dict, gpu: str) -> dict[str, list[fl
 
 def is_short(step: dict) -> bool:
     """Tell whether the short profile measures a serving step."""
-    return (step["model"], step["phase"], step["batch"], step["context"]) in SHORT_STEPS
+    return (step["model"], step["phase"], step["batch"], step["context"]) in _SHORT_STEPS
 
 
 def main() -> None:
@@ -82,8 +82,8 @@ def main() -> None:
         print(name)
         bench = {"figures": rows, "started": rows[0]["as_of"]}
         short = {case.id for case in cases_of("short", rows[0]["gpus"])}
-        by_kind = training_errors(catalog, bench, rows[0]["gpu"], short)
-        by_kind |= serving_errors(catalog, bench, rows[0]["gpu"])
+        by_kind = _training_errors(catalog, bench, rows[0]["gpu"], short)
+        by_kind |= _serving_errors(catalog, bench, rows[0]["gpu"])
         for kind, errors in by_kind.items():
             print(f"{name:10} {kind:24} {figures(errors)}")
 

@@ -16,7 +16,7 @@ import sys
 from statistics import median
 from typing import Any
 
-ALLOWED_MS = {"one": 150.0, "all": 300.0}
+_ALLOWED_MS = {"one": 150.0, "all": 300.0}
 # what is asked, and the field that is changed with the values it gets in turn: no answer is asked twice
 CASES: dict[str, tuple[str, str, str, str]] = {
     "one": ("train", "model=8b&tokens=100b&gpu=h100&gpus=64", "tokens", "{}b"),
@@ -27,7 +27,7 @@ CASES: dict[str, tuple[str, str, str, str]] = {
     "all, fit": ("fit", "model=8b&tokens=100b", "tokens", "3{}b"),
 }
 # a change as a person makes one; it ends when what was drawn for it has been on the screen
-CHANGE = """([name, value]) => new Promise((done) => {
+_CHANGE = """([name, value]) => new Promise((done) => {
   const field = document.forms[0].elements.namedItem(name), answer = document.getElementById("answer");
   const begun = performance.now();
   const seen = new MutationObserver(() => {
@@ -50,12 +50,12 @@ def measure(changes: int) -> dict[str, dict[str, float]]:
     )
     try:
         assert server.stderr is not None
-        found = re.search(r"http\S+", server.stderr.readline())
-        assert found is not None, "the server says no address"
+        address = re.search(r"http\S+", server.stderr.readline())
+        assert address is not None, "the server says no address"
         program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
         with sync_playwright() as play:
             browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
-            answers = {name: _case(browser, server.pid, found[0], *case, changes) for name, case in CASES.items()}
+            answers = {name: _case(browser, server.pid, address[0], *case, changes) for name, case in CASES.items()}
             browser.close()
     finally:
         server.terminate()
@@ -64,18 +64,18 @@ def measure(changes: int) -> dict[str, dict[str, float]]:
 
 
 def _case(
-    browser: Any, server: int, address: str, tab: str, asked: str, field: str, form: str, changes: int
+    browser: Any, server: int, address: str, tab: str, question: str, field: str, form: str, changes: int
 ) -> dict[str, float]:
     page = browser.new_page(viewport={"width": 1400, "height": 900})
-    page.goto(f"{address}?{asked}&tab={tab}")
+    page.goto(f"{address}?{question}&tab={tab}")
     page.locator("#answer[aria-busy=false]").wait_for()
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(300)  # fonts and pictures that come after the answer
     talk = page.context.new_cdp_session(page)
     talk.send("Performance.enable")
     rows = []
-    for number in range(changes + 2):
+    for number in range(changes + 2):  # two that warm up
         server_s, renderer_s = _process_s(server), _renderer_s(talk)
-        elapsed_ms = page.evaluate(CHANGE, [field, form.format(101 + number)])
+        elapsed_ms = page.evaluate(_CHANGE, [field, form.format(101 + number)])
         used_s = (_process_s(server) - server_s, *(b - a for a, b in zip(renderer_s, _renderer_s(talk), strict=True)))
         rows.append((elapsed_ms, *(1e3 * seconds for seconds in used_s)))
     page.close()
@@ -85,8 +85,12 @@ def _case(
 
 def _renderer_s(talk: Any) -> tuple[float, ...]:
     """Return how long the page's thread has worked, run scripts, and laid out and styled."""
-    found = {one["name"]: one["value"] for one in talk.send("Performance.getMetrics")["metrics"]}
-    return found["TaskDuration"], found["ScriptDuration"], found["LayoutDuration"] + found["RecalcStyleDuration"]
+    spent_s = {metric["name"]: metric["value"] for metric in talk.send("Performance.getMetrics")["metrics"]}
+    return (
+        spent_s["TaskDuration"],
+        spent_s["ScriptDuration"],
+        spent_s["LayoutDuration"] + spent_s["RecalcStyleDuration"],
+    )
 
 
 def _process_s(number: int) -> float:
@@ -108,7 +112,7 @@ def main() -> None:
         return
     print(f"load {load:.1f} before, {os.getloadavg()[0]:.1f} after; medians of {arguments.changes} changes, ms")
     for name, row in answers.items():
-        allowed = ALLOWED_MS[name.partition(",")[0]]
+        allowed = _ALLOWED_MS[name.partition(",")[0]]
         parts = ", ".join(f"{key.removesuffix('_ms').replace('_', ' ')} {value:.0f}" for key, value in row.items())
         print(f"{name:12} {parts} (elapsed allowed: {allowed:.0f})")
 

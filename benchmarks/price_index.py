@@ -54,13 +54,15 @@ def page(text: str) -> str:
     last = max(row["month"] for row in rows)
     body = []
     for line in lines:
+        # a job that nobody sold in the last month has no price of it
         now = line["usd_last"] if line["last_month"] == last else None
         cells = [line["job"], line["seller_kind"], line["option"], *(_usd(line[name]) for name in years), _usd(now)]
         body.append(cells)
+    # by horizon and kind of seller, and for a year ahead by generation of chips
     done = backtest_rows(open_catalog(open_catalog().dated))
     checks = [row for row in done if row["by"] != "generation"]
     generations = [row for row in done if row["by"] == "generation" and row["months"] == 12]
-    said = "\n".join(f"- {fault}" for fault in FAULTS)
+    faults = "\n".join(f"- {fault}" for fault in FAULTS)
     return f"""# What jobs cost since 2022, and what a GPU-hour may cost
 
 Made by `python -m docs.generate price-index.md`.
@@ -85,7 +87,7 @@ Karpenter and the SkyPilot catalogue, price lists, and archived pages.
 
 What to know before use:
 
-{said}
+{faults}
 
 ## What a GPU-hour may cost in years to come
 
@@ -136,7 +138,9 @@ def _check(row: dict[str, Any]) -> list[str]:
 
 
 def _usd(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _markdown(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:

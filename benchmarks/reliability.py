@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from benchmarks import gallery
 from gpucost.render.vega import SCHEMA
 
-SIZE = 340
+_SIZE = 340
 LEVELS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 PROMISED = 0.80
 GROUPS = {"dense": "#1f77b4", "mixture of experts": "#d62728"}
@@ -97,8 +97,8 @@ def _drawn(
             "$schema": SCHEMA,
             "title": title,
             "config": {"aria": False},  # else a sentence for each point
-            "width": SIZE,
-            "height": SIZE,
+            "width": _SIZE,
+            "height": _SIZE,
             "encoding": encoding,
             "layer": [
                 {"data": {"values": ends}, "mark": {"type": "line", "color": "#999", "strokeDash": [4, 3]}},

@@ -30,12 +30,12 @@ from gpucost.physics.training import layouts
 from gpucost.speed.throughput import LayoutQuestion, columns_answer
 
 MODEL, GPU = "llama-3-70b", "h100-sxm"
-SERVED_ON = ("a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm")
+_SERVED_ON = ("a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm")
 POWERS = [2.0**k for k in range(3, 15)]
-MULTIPLES = [8.0 * k for k in range(1, 2049)]
+_MULTIPLES = [8.0 * k for k in range(1, 2049)]
 CASES = 1_000_000
-BUDGET_S = {"estimate": 0.050, "owning": 0.050, "monte_carlo_10k_x_60": 1.0, "mix_60_x_6": 5.0}
-SUPPLIES = [
+_BUDGET_S = {"estimate": 0.050, "owning": 0.050, "monte_carlo_10k_x_60": 1.0, "mix_60_x_6": 5.0}
+_SUPPLIES = [
     {"name": "reserved_1y", "kind": "reserved", "usd_per_gpu_hour": 2.1, "term_months": 12, "unit_gpus": 8},
     {"name": "reserved_3y", "kind": "reserved", "usd_per_gpu_hour": 1.7, "term_months": 36, "unit_gpus": 8},
     {"name": "on_demand", "kind": "on_demand", "usd_per_gpu_hour": 2.99, "max_gpus": 200},
@@ -44,15 +44,15 @@ SUPPLIES = [
 ]
 
 
-def median_s(call: Callable[[], Any], times: int) -> float:
+def _median_s(call: Callable[[], Any], times: int) -> float:
     """Return the median time of a call, after one that warms up."""
     call()
-    taken = []
+    times_s = []
     for _ in range(times):
         start = time.perf_counter()
         call()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+        times_s.append(time.perf_counter() - start)
+    return statistics.median(times_s)
 
 
 def search(catalog: Catalog, gpus: list[float]) -> Callable[[], layouts.BestLayouts]:
@@ -63,21 +63,21 @@ def search(catalog: Catalog, gpus: list[float]) -> Callable[[], layouts.BestLayo
     return lambda: layouts.best_layouts(model, chips, nodes, gpus, values=values, wide=True)
 
 
-def training_cases(catalog: Catalog) -> Callable[[], Any]:
+def _training_cases(catalog: Catalog) -> Callable[[], Any]:
     """Return the timing of a million explicit cases of training."""
     rng = np.random.default_rng(0)
     tensor, pipeline, data = (2.0 ** rng.integers(0, high, CASES) for high in (4, 4, 6))
     micro = 2.0 ** rng.integers(0, 2, CASES)
-    wanted = LayoutQuestion(
+    cases = LayoutQuestion(
         model=MODEL, gpu=GPU, gpus=tensor * pipeline * data, tensor=tensor, pipeline=pipeline, micro_batch=micro,
         global_batch=data * micro * 8, sequence=8192.0, sharding=1,
     )  # fmt: skip
-    return lambda: columns_answer(catalog, wanted)
+    return lambda: columns_answer(catalog, cases)
 
 
-def serving_cases(catalog: Catalog) -> Callable[[], None]:
+def _serving_cases(catalog: Catalog) -> Callable[[], None]:
     """Return the timing of a million explicit cases of serving, in chunks."""
-    model, chips = catalog.architecture("llama-3.1-70b"), [catalog.accelerator(name) for name in SERVED_ON]
+    model, chips = catalog.architecture("llama-3.1-70b"), [catalog.accelerator(name) for name in _SERVED_ON]
     rows = [
         ServedReplica(model, chip, catalog.default_system(chip.id), format="fp8", tensor=tensor)
         for chip in chips
@@ -85,37 +85,37 @@ def serving_cases(catalog: Catalog) -> Callable[[], None]:
     ]
     case, _ = build(rows, serving_calibration(catalog).values)
     dice = np.random.default_rng(0)
-    which, batch = dice.integers(0, len(rows), CASES), dice.integers(1, 512, CASES).astype(float)
+    replica, batch = dice.integers(0, len(rows), CASES), dice.integers(1, 512, CASES).astype(float)
     prompt, output = dice.integers(16, 8192, CASES).astype(float), dice.integers(16, 1024, CASES).astype(float)
 
     def timed() -> None:
         for first in range(0, CASES, CHUNK):
             part = slice(first, first + CHUNK)
-            steps.steady(case.take(which[part]), batch[part], prompt[part], output[part])
+            steps.steady(case.take(replica[part]), batch[part], prompt[part], output[part])
 
     return timed
 
 
 def measure(repeats: int) -> dict[str, float]:
     """Return every figure."""
-    catalog, numbers = open_catalog(), count(100)
+    catalog, numbers = open_catalog(), count(100)  # another number of tokens each time: no answer is remembered
     owned = assemble(
         catalog, PlanFile(), {"gpus": 64, "rent_usd_per_gpu_hour": 2.35, "months": 60}, {"gpu": "h100-sxm"}
     )
-    asked = {"precision": "fp8", "prompt_tokens": 2000, "output_tokens": 300, "catalog": catalog}
+    request = {"precision": "fp8", "prompt_tokens": 2000, "output_tokens": 300, "catalog": catalog}
     mixed = {"constant": 64, "growth": "40%", "months": 60, "gpu": "h100-sxm", "lead_time_weeks": 20}
     questions: dict[str, Callable[[], Any]] = {
         "estimate": lambda: gpucost.estimate("8b", next(numbers) * 1e9, with_facts=False, catalog=catalog),
-        "inference": lambda: gpucost.inference("llama-3.1-70b", **asked),
+        "inference": lambda: gpucost.inference("llama-3.1-70b", **request),
         "owning": lambda: gpucost.tco("h100-sxm", 64, utilisation=0.7, years=4, rent=2.35, catalog=catalog),
         "monte_carlo_10k_x_60": lambda: analysis.monte_carlo(owned, 10_000, 1),
-        "mix_60_x_6": lambda: gpucost.mix(plan={"supply": SUPPLIES}, catalog=catalog, **mixed),
+        "mix_60_x_6": lambda: gpucost.mix(plan={"supply": _SUPPLIES}, catalog=catalog, **mixed),
         "powers_of_two": search(catalog, POWERS),
-        "multiples_of_eight": search(catalog, MULTIPLES),
-        "million_training_cases": training_cases(catalog),
-        "million_serving_cases": serving_cases(catalog),
+        "multiples_of_eight": search(catalog, _MULTIPLES),
+        "million_training_cases": _training_cases(catalog),
+        "million_serving_cases": _serving_cases(catalog),
     }
-    seconds = {f"{name}_s": median_s(call, repeats) for name, call in questions.items()}
+    seconds = {f"{name}_s": _median_s(call, repeats) for name, call in questions.items()}
     candidates = int(search(catalog, POWERS)().candidates.sum())
     return seconds | {
         "layouts_per_s": candidates / seconds["powers_of_two_s"],
@@ -134,7 +134,7 @@ def main() -> None:
         print(json.dumps(figures))
         return
     for name, value in figures.items():
-        budget = BUDGET_S.get(name.removesuffix("_s"))
+        budget = _BUDGET_S.get(name.removesuffix("_s"))
         print(f"{name:28} {value:12,.4g}{f'   budget {budget:g}' if budget else ''}")
 
 

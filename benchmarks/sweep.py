@@ -57,6 +57,7 @@ ASKED = {
         lambda steps: ["--tokens-per-month", f"1b:{steps}b:1b"],
     ),
 }  # fmt: skip
+# the usage of children counts those that have ended, and the peak is of the largest: a process between sees to both
 _PEAK = """
 import resource, subprocess, sys
 code = subprocess.call(sys.argv[1:])
@@ -100,10 +101,10 @@ def main() -> None:
     parser.add_argument("--cases", default="20k")
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    cases = int(parse_count(given.cases))
-    found = [measured(given.cases_of, cases, int(number)) for number in given.workers.split(",")]
-    print(json.dumps(found) if given.json else "\n".join(str(row) for row in found))
+    options = parser.parse_args()
+    cases = int(parse_count(options.cases))
+    figures = [measured(options.cases_of, cases, int(number)) for number in options.workers.split(",")]
+    print(json.dumps(figures) if options.json else "\n".join(str(row) for row in figures))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def table() -> str:
 def page() -> list[str]:
     """Write the section of the page: parameters before and after, then what each term earns."""
     rows = list(csv.DictReader(TABLE.open(encoding="utf-8"))) if TABLE.is_file() else []
-    asked = [kind for kind in KINDS if any(row["kind"] == kind for row in rows)]
+    kinds = [kind for kind in KINDS if any(row["kind"] == kind for row in rows)]
     lines = [
         "\n## What each term earns on sources outside its proposal\n",
         "A term is a parameter, or all parameters of a kind (one for each family, class or engine). It is left out of "
@@ -43,7 +43,7 @@ def page() -> list[str]:
         "|  | parameters that observations touch | fitted | of them pay now |",
         "|---|--:|--:|--:|",
     ]
-    for kind in asked:
+    for kind in kinds:
         mine = [row for row in rows if row["kind"] == kind]
         touched, fitted, pay = (
             sum(int(row["parameters"]) for row in mine if all(row[name] == "1" for name in names))
@@ -58,9 +58,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kind", choices=KINDS, default="serving")
     parser.add_argument("--splits", type=int, default=choice.SPLITS)
-    asked = parser.parse_args()
-    kind = calibrate.KINDS[asked.kind]
-    for term in choice.choose(kind.sources(kind.shipped(open_catalog())), splits=asked.splits):
+    options = parser.parse_args()
+    kind = calibrate.KINDS[options.kind]
+    for term in choice.choose(kind.sources(kind.shipped(open_catalog())), splits=options.splits):
         print(f"{term.name:32} {term.parameters:3} {100 * term.gain:+.2f} % {'stays' if term.kept else 'goes'}")
 
 

@@ -16,15 +16,15 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.fuzz.faces import FACES
-from benchmarks.fuzz.judge import BAD, HOMES, folder, judged, put
+from benchmarks.fuzz.judge import BAD, HOMES, folder, put, verdict_of
 from benchmarks.fuzz.surfaces import SURFACES, case
 from benchmarks.fuzz.workers import Done, run
 
-TELL_S = 60
+_TELL_S = 60
 Places = dict[tuple[str, str, str], list[int]]
 
 
-class Tally:
+class _Tally:
     """What came of the cases of one surface."""
 
     def __init__(self) -> None:
@@ -47,41 +47,46 @@ class Tally:
 
 def again(surface: str, number: int) -> None:
     """Run one case for a person: its files stay, its output and traceback show."""
-    asked, place = case(surface, number), Path(tempfile.mkdtemp(prefix=f"fuzz-{surface}-{number}-"))
+    drawn, place = case(surface, number), Path(tempfile.mkdtemp(prefix=f"fuzz-{surface}-{number}-"))
     os.chdir(place)
-    settings = [f"{name}={shlex.quote(value or '')}" for name, value in asked.environment.items()]
-    print(f"cd {place} && {' '.join(settings)} gpucost --debug {shlex.join(asked.arguments)}", file=sys.stderr)
+    settings = [f"{name}={shlex.quote(value or '')}" for name, value in drawn.environment.items()]
+    print(f"cd {place} && {' '.join(settings)} gpucost --debug {shlex.join(drawn.arguments)}", file=sys.stderr)
     with folder():
-        print(asked.face, "" if asked.given is None else repr(asked.given), judged(asked), file=sys.stderr)
+        print(drawn.face, "" if drawn.inputs is None else repr(drawn.inputs), verdict_of(drawn), file=sys.stderr)
+    # once more, in this process or in its place, for its traceback; files that the judge made stay
     os.environ.update(dict.fromkeys(HOMES, str(place)))
-    put(asked.files)
-    os.environ.update({name: value for name, value in asked.environment.items() if value is not None})
-    if asked.face != "command":
-        sys.argv = ["gpucost", *asked.arguments]
-        FACES[asked.face](asked)
+    put(drawn.files)
+    os.environ.update({name: value for name, value in drawn.environment.items() if value is not None})
+    if drawn.face != "command":
+        sys.argv = ["gpucost", *drawn.arguments]
+        FACES[drawn.face](drawn)
         return
-    os.execv(sys.executable, [sys.executable, "-m", "gpucost", "--debug", *asked.arguments])
+    os.execv(sys.executable, [sys.executable, "-m", "gpucost", "--debug", *drawn.arguments])
 
 
-def counted(given: argparse.Namespace, places: Places) -> dict[str, Tally]:
-    """Judge cases until the time is over, enough were judged, or the user ends it; what breaks is told at once."""
-    shares = dict.fromkeys(given.surface, 1.0) if given.surface else {one: SURFACES[one][1] for one in SURFACES}
-    found = {one: Tally() for one in shares}
-    told = time.monotonic()
+def counted(options: argparse.Namespace, places: Places) -> dict[str, _Tally]:
+    """Judge cases until the time is over, enough were judged, or the user ends it; what breaks is printed at once."""
+    shares = (
+        dict.fromkeys(options.surface, 1.0)
+        if options.surface
+        else {name: share for name, (_, share) in SURFACES.items()}
+    )
+    tallies = {name: _Tally() for name in shares}
+    last = time.monotonic()
     try:
-        for done in run(shares, given.first, given.minutes * 60, given.workers, given.cases):
-            found[done.surface].add(done)
+        for done in run(shares, options.first, options.minutes * 60, options.workers, options.cases):
+            tallies[done.surface].add(done)
             if done.verdict.kind in BAD:
                 seen = places.setdefault((done.surface, done.verdict.kind, done.verdict.place), [])
                 seen.append(done.number)
                 if len(seen) == 1:
                     print(f"{done.surface} {done.number} {done.verdict.kind} {done.verdict.place}", file=sys.stderr)
-            if time.monotonic() - told > TELL_S:
-                told = time.monotonic()
-                print(f"{sum(one.counts.total() for one in found.values()):,} cases", file=sys.stderr, flush=True)
+            if time.monotonic() - last > _TELL_S:
+                last = time.monotonic()
+                print(f"{sum(tally.counts.total() for tally in tallies.values()):,} cases", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         pass
-    return found
+    return tallies
 
 
 def main() -> None:
@@ -93,22 +98,22 @@ def main() -> None:
     parser.add_argument("--from", type=int, default=0, dest="first")
     parser.add_argument("--case", type=int)
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    if given.case is not None:
-        again((given.surface or ["commands"])[0], given.case)
+    options = parser.parse_args()
+    if options.case is not None:
+        again((options.surface or ["commands"])[0], options.case)
         return
-    if given.minutes is None:
-        given.minutes = 10 if given.cases == 10**9 else float("inf")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if options.minutes is None:
+        options.minutes = 10 if options.cases == 10**9 else float("inf")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended from outside it still prints its table
     places: Places = {}
-    found = counted(given, places)
-    if given.json:
-        counts = {surface: tally.counts for surface, tally in found.items()}
+    tallies = counted(options, places)
+    if options.json:
+        counts = {surface: tally.counts for surface, tally in tallies.items()}
         print(json.dumps({"counts": counts, "places": [[*key, numbers] for key, numbers in places.items()]}))
     else:
         heads = ["surface", "cases", "answered", "refused", *BAD, "slowest s (case)", "peak GB", "per CPU-s"]
         print(f"| {' | '.join(heads)} |\n|---|" + "--:|" * (len(heads) - 1))
-        for surface, tally in found.items():
+        for surface, tally in tallies.items():
             print(f"| {surface} | {' | '.join(tally.row())} |")
     sys.stdout.flush()
     os._exit(5 if places else 0)  # taking the database apart takes longer

@@ -9,8 +9,9 @@ from random import Random
 
 from benchmarks.fuzz import good
 from benchmarks.fuzz.cases import Case
+from benchmarks.fuzz.waits import QUOTES
 
-ROWS = 30_000_000
+ROWS = 30_000_000  # far beyond every bound of gpucost/limits.csv, in a file of some hundred kilobytes
 
 
 @cache
@@ -30,17 +31,18 @@ def repeated(kind: str, rows: int = ROWS) -> bytes:
 
 
 @cache
-def wide_rows() -> bytes:
+def _wide_rows() -> bytes:
     """An invoice whose one cell unpacks to hundreds of megabytes."""
     out = io.BytesIO()
     with gzip.open(out, "wb", 1) as file:
         file.write(good.INVOICE)
-        for _ in range(200):
+        for _ in range(200):  # megabytes
             file.write(b"x" * 1_000_000)
     return out.getvalue()
 
 
-GROWING = (
+# signs that become longer when they are escaped, quoted, drawn or padded, so often
+_GROWING = (
     "select repeat(chr(1), {n}) from range({m})",
     "select repeat(chr(8238), {n}) from range({m})",
     "select repeat('\"', {n}), repeat('\\', {n}) from range({m})",
@@ -56,13 +58,15 @@ GROWING = (
 
 def bombs(random: Random) -> Case:
     """Small inputs of which much would come: each is refused, or answered within its bounds."""
+    # as a process of its own: its peak of memory is that of the case
     how, form = random.randrange(9), random.choice(["json", "json", "csv", "md", "table"])
     if how < 4:
-        query = random.choice(GROWING)
+        query = random.choice(_GROWING)
         size = random.choice([10, 300, 1000, 20_000, 100_000])
-        words = {"n": size, "m": random.choice([1000, 250_000, 2_000_000]), "long": "x" * size}
-        asked = ["sql", "--time-limit", "5", "--format", form, "--", query.format(**words)[:120_000]]
-        return Case(asked, face="whole")
+        sizes = {"n": size, "m": random.choice([1000, 250_000, 2_000_000]), "long": "x" * size}
+        # longer than this no command line carries
+        arguments = ["sql", "--time-limit", "5", "--format", form, "--", query.format(**sizes)[:120_000]]
+        return Case(arguments, face="whole")
     if how == 4:
         files: dict[str, bytes | str] = {"book/offers.parquet": repeated("book")}
         return Case(["prices", "--gpu", "h100-sxm", "--format", form], files, {"GPUCOST_BOOK": "book"}, face="whole")
@@ -71,13 +75,13 @@ def bombs(random: Random) -> Case:
             ["sweep", "--cases", "cases.parquet", "--format", form], {"cases.parquet": repeated("cases")}, face="whole"
         )
     if how == 6:
-        files = {"invoice.csv.gz": wide_rows(), "answer.json": good.answers()[0]}
-        asked = ["reconcile", "invoice.csv.gz", "--estimate", "answer.json", "--format", form]
-        return Case(asked, files, face="whole")
+        files = {"invoice.csv.gz": _wide_rows(), "answer.json": good.answers()[0]}
+        arguments = ["reconcile", "invoice.csv.gz", "--estimate", "answer.json", "--format", form]
+        return Case(arguments, files, face="whole")
     if how == 7:
         files = {"many.parquet": repeated("book")}
-        asked = ["prices", "refresh", "--from", "many.parquet", "--store", "new", "--format", form]
-        return Case(asked, files, face="whole")
+        arguments = ["prices", "refresh", "--from", "many.parquet", "--store", "new", "--format", form]
+        return Case(arguments, files, face="whole")
     files = {"book.xlsx": good.bomb(random.choice([60, 600]))}
     return Case(["data", "check", "book.xlsx", "--table", "offers", "--format", form], files, face="whole")
 
@@ -85,7 +89,7 @@ def bombs(random: Random) -> Case:
 def disks(random: Random) -> Case:
     """Every writer on a disk that is full: a sentence, the old file, and nothing beside it."""
     ending = random.choice(["json", "md", "html", "txt", "xlsx", "csv"])
-    asked = random.choice(
+    arguments = random.choice(
         [
             ["saved", "export", "--focus", "answer.json", "-o", "out.parquet"],
             ["saved", "export", "--focus", "answer.json", "-o", "out.csv"],
@@ -100,9 +104,9 @@ def disks(random: Random) -> Case:
             ["prices", "refresh", "--from", "quotes.csv", "--store", "new", "--publish", "out"],
         ]
     )  # fmt: skip
-    from benchmarks.fuzz.waits import QUOTES
-
     files: dict[str, bytes | str] = {"answer.json": good.answers()[0], "quotes.csv": QUOTES}
-    if asked[-1].startswith("out.") and random.random() < 0.5 and asked[0] != "init":
-        files[asked[-1]] = b"old\n"
-    return Case(asked, files, face="full_disk", given=random.choice([0, 1, 100, 1000, 4096, 20_000]))
+    if (
+        arguments[-1].startswith("out.") and random.random() < 0.5 and arguments[0] != "init"
+    ):  # which overwrites nothing
+        files[arguments[-1]] = b"old\n"
+    return Case(arguments, files, face="full_disk", inputs=random.choice([0, 1, 100, 1000, 4096, 20_000]))

@@ -12,6 +12,7 @@ from benchmarks.fuzz.cases import Case, spoilt, written
 from benchmarks.fuzz.values import (
     TEXTS,
     any_value,
+    as_toml,
     dump,
     other_rows,
     spoilt_bytes,
@@ -19,9 +20,10 @@ from benchmarks.fuzz.values import (
     spoilt_rows,
     spoilt_tree,
     text,
+    toml_value,
 )
 
-MOST_SPOILT_BYTES = 3_000_000  # of a shipped file
+_MOST_SPOILT_BYTES = 3_000_000  # of a shipped file
 # what a hostile hand writes where a figure, a day or a name is meant
 CELLS = (
     "", " ", "nan", "-1", "inf", "1e308", "5e-324", "1e15", "\u0663", "0x10", "1_000", "2026-13-01", "0000-00-00",
@@ -44,29 +46,11 @@ def _table(random: Random, data: bytes) -> bytes:
     return _cells(random, data) if random.random() < 0.6 else spoilt(random, ".csv", data)
 
 
-def _invoice(random: Random) -> tuple[str, bytes]:
-    """Return an invoice in any of its forms, spoilt."""
-    how = random.random()
-    if how < 0.6:
-        return "invoice.csv", _table(random, good.INVOICE)
-    if how < 0.7:
-        packed = gzip.compress(_table(random, good.INVOICE))
-        return "invoice.csv.gz", packed if random.random() < 0.6 else spoilt_bytes(random, packed)
-    if how < 0.9:
-        head, *rows = csv.reader(io.StringIO(good.INVOICE.decode()))
-        spoilt_one: Any = spoilt_tree(random, [dict(zip(head, row, strict=True)) for row in rows])
-        return random.choice(["invoice.json", "invoice.jsonl"]), dump(spoilt_one)
-    whole = good.invoice_parquet()
-    kind = random.choice(good.ODD_TYPES)
-    odd = good.odd_parquet(random.randrange(60), kind, random.choice([0, 0, 1, 2, 3]), whole)
-    return "invoice.parquet", odd if random.random() < 0.6 else spoilt_bytes(random, whole)
-
-
-def _options(random: Random, meant: dict[str, list[str]], most: int = 2) -> list[str]:
-    """Draw options with values that are meant, a figure or day of a hostile hand, or any text."""
-    chosen = random.sample(sorted(meant), random.randrange(most + 1))
+def _options(random: Random, values: dict[str, list[str]], most: int = 2) -> list[str]:
+    """Draw options with values that they take, a figure or day of a hostile hand, or any text."""
+    chosen = random.sample(sorted(values), random.randrange(most + 1))
     hostile = (*CELLS, text(random))
-    drawn = {name: random.choice(meant[name] if random.random() < 0.75 else hostile) for name in chosen}
+    drawn = {name: random.choice(values[name] if random.random() < 0.75 else hostile) for name in chosen}
     return [f"--{name}={value}" for name, value in drawn.items()]
 
 
@@ -76,13 +60,28 @@ def invoices(random: Random) -> Case:
     if random.random() < 0.35:
         if random.random() < 0.6:
             files["answer.json"] = spoilt_json(random, good.answers()[random.randrange(4)])
-        meant = {"start": ["2026-11-01", "2024-02-29"], "rank": ["1", "2"], "side": ["own", "rent"],
+        values = {"start": ["2026-11-01", "2024-02-29"], "rank": ["1", "2"], "side": ["own", "rent"],
                  "tag": ["team=a", "=", "a="]}  # fmt: skip
         target = random.choice(["out.csv", "out.parquet", "out.xlsx", "no/out.csv", "pipe.csv"])
-        asked = ["saved", "export", "--focus", "answer.json", *_options(random, meant), "-o", target]
-        return Case(asked, files | {"pipe.csv": "fifo"})
-    name, files_of = _invoice(random)
-    files[name] = files_of
+        arguments = ["saved", "export", "--focus", "answer.json", *_options(random, values), "-o", target]
+        return Case(arguments, files | {"pipe.csv": "fifo"})
+    # an invoice in any of its forms, spoilt
+    how = random.random()
+    if how < 0.6:
+        name, data = "invoice.csv", _table(random, good.INVOICE)
+    elif how < 0.7:
+        name, packed = "invoice.csv.gz", gzip.compress(_table(random, good.INVOICE))
+        data = packed if random.random() < 0.6 else spoilt_bytes(random, packed)
+    elif how < 0.9:
+        head, *rows = csv.reader(io.StringIO(good.INVOICE.decode()))
+        records: Any = spoilt_tree(random, [dict(zip(head, row, strict=True)) for row in rows])
+        name, data = random.choice(["invoice.json", "invoice.jsonl"]), dump(records)
+    else:
+        whole = good.invoice_parquet()
+        kind = random.choice(good.ODD_TYPES)
+        odd = good.odd_parquet(random.randrange(60), kind, random.choice([0, 0, 1, 2, 3]), whole)
+        name, data = "invoice.parquet", odd if random.random() < 0.6 else spoilt_bytes(random, whole)
+    files[name] = data
     if random.random() < 0.2:
         name, files["plan.csv"] = "invoice.csv", _table(random, good.INVOICE)
         files["invoice.csv"] = good.INVOICE
@@ -90,12 +89,12 @@ def invoices(random: Random) -> Case:
         files["map.csv"] = spoilt_rows(random, good.MAP)
     if random.random() < 0.04:
         name, files["pipe.csv"] = "pipe.csv", random.choice(["fifo", "folder", "link:pipe.csv", "link:/dev/zero"])
-    meant = {"estimate": ["answer.json", "plan.csv", "map.csv"], "start": ["2026-11-01"], "rank": ["1"],
+    values = {"estimate": ["answer.json", "plan.csv", "map.csv"], "start": ["2026-11-01"], "rank": ["1"],
              "map": ["map.csv"], "side": ["own", "rent"], "done": ["95%"], "rate": ["EUR=1.1"],
              "budget-rate": ["EUR=1.2"],
              "showback": ["team"], "idle-by": ["cost", "quantity", "even"]}  # fmt: skip
     first = random.choice([["--estimate=answer.json"], ["--estimate=answer.json"], ["--showback=team"], []])
-    return Case(["reconcile", name, *first, *_options(random, meant), *written(random)], files)
+    return Case(["reconcile", name, *first, *_options(random, values), *written(random)], files)
 
 
 def commitments(random: Random) -> Case:
@@ -104,44 +103,35 @@ def commitments(random: Random) -> Case:
     spoiled = random.choice(["usage.csv", "agreements.csv", "agreements.csv", ""])
     if spoiled:
         files[spoiled] = _table(random, files[spoiled])  # type: ignore[arg-type]
-    meant = {"on-demand": ["4"], "committed": ["2"], "term": ["12"], "step": ["8"], "rungs": ["4"], "gpu": ["h100-sxm"],
-             "provider": ["aws"], "region": ["us"], "agreements": ["agreements.csv"]}  # fmt: skip
+    values = {"on-demand": ["4"], "committed": ["2"], "term": ["12"], "step": ["8"], "rungs": ["4"],
+              "gpu": ["h100-sxm"], "provider": ["aws"], "region": ["us"], "agreements": ["agreements.csv"]}  # fmt: skip
     prices = random.choice([["--on-demand=4", "--committed=2"], ["--gpu=h100-sxm"], []])
-    held = ["--agreements=agreements.csv"] if spoiled == "agreements.csv" else []
+    agreements = ["--agreements=agreements.csv"] if spoiled == "agreements.csv" else []
     name = "usage.csv"
     if random.random() < 0.1:
         name, rows = "usage.xlsx", other_rows(random, good.USAGE)
         files[name] = good.workbook(rows) if random.random() < 0.7 else spoilt_bytes(random, good.workbook(rows))
-    return Case(["commit", name, *prices, *held, *_options(random, meant, 3), *written(random)], files)
+    return Case(["commit", name, *prices, *agreements, *_options(random, values, 3), *written(random)], files)
 
 
 def choices(random: Random) -> Case:
     """Which accelerators suit, and anything against anything."""
     if random.random() < 0.5:
-        meant = {"purpose": ["desk", "serving", "fine-tuning", "training"], "budget": ["50k", "2k"], "model": ["8b"],
+        values = {"purpose": ["desk", "serving", "fine-tuning", "training"], "budget": ["50k", "2k"], "model": ["8b"],
                  "tokens": ["1b"], "hours-per-month": ["100"], "gpu": ["h100-sxm,l40s"], "pool": ["h100-sxm=8"],
                  "workload": ["chat=serving 8b 5b", "tune=fine-tuning 1b", "a=serving 8b " + random.choice(CELLS)],
                  "provider": ["aws"], "region": ["us"], "option": ["on_demand"]}  # fmt: skip
-        return Case(["choose", *_options(random, meant, 4), *written(random)])
+        return Case(["choose", *_options(random, values, 4), *written(random)])
     files: dict[str, bytes | str] = {"s.toml": good.SCENARIO, "invoice.csv": good.INVOICE}
     for name in ("a.json", "b.json"):
-        one = random.choice(good.answers())
-        files[name] = spoilt_json(random, one) if random.random() < 0.3 else one
-    meant = {"rank": ["1", "2"], "model": ["8b", "8b,70b"], "gpu": ["h100-sxm,h200"], "gpus": ["8"], "tokens": ["10b"],
+        answer = random.choice(good.answers())
+        files[name] = spoilt_json(random, answer) if random.random() < 0.3 else answer
+    values = {"rank": ["1", "2"], "model": ["8b", "8b,70b"], "gpu": ["h100-sxm,h200"], "gpus": ["8"], "tokens": ["10b"],
              "provider": ["aws"], "region": ["us"], "option": ["on_demand"]}  # fmt: skip
-    places = [
-        "a.json",
-        "b.json",
-        "s.toml#Pretrain",
-        "s.toml#Serve",
-        "s.toml",
-        "a.json#x",
-        "#",
-        "invoice.csv",
-        text(random),
-    ]
-    asked = random.choice([random.choices(places, k=random.choice([1, 2, 2, 2, 2, 3])), ["--speed"], []])
-    return Case(["compare", *asked, *_options(random, meant, 3), *written(random)], files)
+    places = ["a.json", "b.json", "s.toml#Pretrain", "s.toml#Serve", "s.toml", "a.json#x", "#", "invoice.csv"]
+    places.append(text(random))
+    sides = random.choice([random.choices(places, k=random.choice([1, 2, 2, 2, 2, 3])), ["--speed"], []])
+    return Case(["compare", *sides, *_options(random, values, 3), *written(random)], files)
 
 
 def folders(random: Random) -> Case:
@@ -151,15 +141,17 @@ def folders(random: Random) -> Case:
     root = shipped_root()
     every = sorted(path for part in ("models", "pricing") for path in (root / part).rglob("*") if path.is_file())
     files: dict[str, bytes | str] = {f"data/{path.relative_to(root)}": f"link:{path}" for path in every}
-    one = random.choice([path for path in every if path.stat().st_size < MOST_SPOILT_BYTES])
-    data, name = one.read_bytes(), f"data/{one.relative_to(root)}"
-    files[name] = _cells(random, data) if one.suffix == ".csv" and random.random() < 0.8 else spoilt_bytes(random, data)
-    asked = random.choice(
+    spoilt_file = random.choice([path for path in every if path.stat().st_size < _MOST_SPOILT_BYTES])
+    data, name = spoilt_file.read_bytes(), f"data/{spoilt_file.relative_to(root)}"
+    files[name] = (
+        _cells(random, data) if spoilt_file.suffix == ".csv" and random.random() < 0.8 else spoilt_bytes(random, data)
+    )
+    arguments = random.choice(
         [["prices", "--gpu", "h100-sxm", "--limit", "2"], ["estimate", *good.START["estimate"]], ["data", "check"],
          ["tco", "--gpu", "h100-sxm", "--gpus", "8", "--draws", "20"], ["inference", "--model", "8b", "--gpu", "l40s"],
          ["gpus"], ["models"], ["systems"], ["sources"], ["sql", "select count(*) from facts"], ["validate"]]
     )  # fmt: skip
-    return Case([*asked, "--format", "json"], files, {"GPUCOST_DATA": "data"})
+    return Case([*arguments, "--format", "json"], files, {"GPUCOST_DATA": "data"})
 
 
 def presets(random: Random) -> Case:
@@ -168,20 +160,20 @@ def presets(random: Random) -> Case:
 
     known = [*LIMITS, "format", "fields", "as_of", "known_as_of", "provider", "book", "store", "data", "output",
              "quiet", "top", "region", "option", "gpu", "details", random.choice(TEXTS)]  # fmt: skip
-    lines = [f"{json.dumps(name)} = {_setting(random)}" for name in random.sample(known, random.choice([1, 1, 2]))]
+
+    def setting() -> str:
+        if random.random() < 0.5:
+            return toml_value(random)
+        return as_toml(any_value(random)) or "1"  # TOML has no word for nothing
+
+    lines = [f"{json.dumps(name)} = {setting()}" for name in random.sample(known, random.choice([1, 1, 2]))]
     head = random.choice(["", "", "", "[prices]\n", "[estimate]\n", "[config]\n", "[limit]\n"])
-    asked = random.choice(
+    arguments = random.choice(
         [["config"], ["prices", "--gpu", "h100-sxm", "--limit", "1"], ["estimate", *good.START["estimate"]],
          ["sql", "select 1"], ["config", "--format", "json"]]
     )  # fmt: skip
     if random.random() < 0.4:
         name = f"GPUCOST_{random.choice(known)}".upper().replace("=", "").replace("\0", "") or "GPUCOST_X"
         value = random.choice([*CELLS, *TEXTS]).replace("\0", "").encode("utf-8", "replace").decode()
-        return Case(asked, {}, {name.encode("utf-8", "replace").decode(): value})
-    return Case(asked, {"gpucost.toml": (head + "\n".join(lines) + "\n").encode("utf-8", "surrogatepass")})
-
-
-def _setting(random: Random) -> str:
-    from benchmarks.fuzz.values import _toml, toml_value
-
-    return toml_value(random) if random.random() < 0.5 else _toml(any_value(random)) or "1"
+        return Case(arguments, {}, {name.encode("utf-8", "replace").decode(): value})
+    return Case(arguments, {"gpucost.toml": (head + "\n".join(lines) + "\n").encode("utf-8", "surrogatepass")})

@@ -7,10 +7,10 @@ from typing import Any
 from benchmarks.fuzz.cases import Case, InternalError
 from benchmarks.fuzz.meaning import flat
 
-Given = dict[str, Any]
+Arguments = dict[str, Any]
 
 # question -> what is asked first, and values of further arguments, each of which must tell where it counts
-BASES: dict[str, list[Given]] = {
+_BASES: dict[str, list[Arguments]] = {
     "estimate": [{"model": "8b", "tokens": "10b", "gpu": "h100-sxm", "top": 0},
                  {"model": "mixtral-8x7b", "tokens": "3b", "gpu": "a100-80gb", "top": 0}],
     "inference": [{"model": "70b", "gpu": "h100-sxm", "top": 0}, {"model": "8b", "requests_per_s": 20, "gpu": "l40s"}],
@@ -36,7 +36,7 @@ _SPEED: Mapping[str, Sequence[Any]] = {"mfu": ["11%"], "tokens_per_s_per_gpu": [
 _INPUT: Mapping[str, Sequence[Any]] = {
     "dataset": ["150kb/sample"], "loader_workers": [2], "decode_rate": ["0.1MB/s"], "storage_bandwidth": ["0.001GB/s"],
 }  # fmt: skip
-ARGUMENTS: dict[str, Mapping[str, Sequence[Any]]] = {
+_ARGUMENTS: dict[str, Mapping[str, Sequence[Any]]] = {
     "estimate": {
         **_SPEED, **_INPUT, "epochs": [2], "gpus": [16], "budget": [250], "sequence": [2000], "document_tokens": [60],
         "global_batch": [128], "precision": ["fp32"], "method": ["lora", "qlora"], "lora_rank": [2000],
@@ -91,7 +91,7 @@ ARGUMENTS: dict[str, Mapping[str, Sequence[Any]]] = {
     "commit": {"on_demand": [9, 2.5], "committed": [1, 3.9]},
 }  # fmt: skip
 # what may leave an answer as it was beside others: it bounds what is within the bound, or chooses what is chosen anyway
-MAY_REST = {
+_MAY_REST = {
     "estimate": ("budget", "strict_prices", "all_regions", "option", "deadline", "optimize", "as_of", "commitment"),
     "inference": ("strict_prices", "tpot", "optimize", "as_of", "floor", "budget"),
     "tco": ("region", "option", "provider", "utilisation"),
@@ -102,31 +102,32 @@ MAY_REST = {
 }
 
 
-def answer_of(name: str, given: Given) -> dict[str, Any]:
-    """Ask the library."""
+def _answer_of(name: str, arguments: Arguments) -> dict[str, Any]:
     import gpucost
 
+    # the facts that a rerun needs are megabytes that say nothing here
     more = {"with_facts": False} if name == "estimate" else {}
-    answer: dict[str, Any] = getattr(gpucost, name)(**given, **more).to_dict()
+    answer: dict[str, Any] = getattr(gpucost, name)(**arguments, **more).to_dict()
     return answer
 
 
 def effects(random: Random) -> Case:
     """A question, and the same with one argument more, alone or beside one or two others."""
-    name = random.choice(list(ARGUMENTS))
-    base, known = dict(random.choice(BASES[name])), ARGUMENTS[name]
+    name = random.choice(list(_ARGUMENTS))
+    base, known = dict(random.choice(_BASES[name])), _ARGUMENTS[name]
+    # the last one drawn must count, beside none or some others
     *others, last = random.sample(list(known), min(len(known), random.choice([1, 2, 2, 2, 3])))
-    base |= {one: random.choice(known[one]) for one in others}
-    value = random.choice([one for one in known[last] if one != base.get(last)] or known[last])
-    return Case([name, last], face="effect", given=(base, value))
+    base |= {argument: random.choice(known[argument]) for argument in others}
+    value = random.choice([value for value in known[last] if value != base.get(last)] or known[last])
+    return Case([name, last], face="effect", inputs=(base, value))
 
 
-def effect(asked: Case) -> None:
+def effect(case: Case) -> None:
     """Ask without and with the argument; that nothing but its own mention differs is an internal error."""
-    (name, last), (base, value) = asked.arguments, asked.given
-    without = dict(flat(answer_of(name, base)))
-    found = dict(flat(answer_of(name, base | {last: value})))
-    own = (f"/{last}", f"/{last}_fraction", f"/{last}_given")
-    differ = [way for way in {*without, *found} if without.get(way) != found.get(way) and not way.endswith(own)]
-    if not differ and last not in MAY_REST.get(name, ()):
+    (name, last), (base, value) = case.arguments, case.inputs
+    without = dict(flat(_answer_of(name, base)))
+    beside = dict(flat(_answer_of(name, base | {last: value})))
+    mentions = (f"/{last}", f"/{last}_fraction", f"/{last}_given")
+    differ = [way for way in {*without, *beside} if without.get(way) != beside.get(way) and not way.endswith(mentions)]
+    if not differ and last not in _MAY_REST.get(name, ()):
         raise InternalError(f"{name}: {last}={value!r} is ignored beside {base}")

@@ -38,6 +38,7 @@ START: dict[str, list[str]] = {
     "export": ["--focus", "answer.json", "-o", "out.csv"],
 }
 
+# files that the program reads, each with what its kind may hold; tests of the gate begin with them too
 POOL = b"""[[pool]]
 name = "lab"
 gpu = "h100-sxm"
@@ -125,6 +126,7 @@ QUOTES = b"""name,usd_per_gpu_hour,term_months,billing,upfront_fraction
 acme,2.46/h,12,take-or-pay,20%
 other,$3,0,per use,0
 """
+# the columns of FOCUS, the billing standard, that reconciling reads: a charge in dollars, one in euro, a credit
 _CHARGES = {
     "BilledCost": ("10", "20", "-3"),
     "EffectiveCost": ("10", "20", "-3"),
@@ -150,6 +152,7 @@ _CHARGES = {
 }
 MAP = b"invoice,estimate\np5,HGX H100\n"
 USAGE = b"time,gpus\n" + b"".join(b"2026-10-01T%02d:00:00Z,%d\n" % (hour, 8 + hour % 7) for hour in range(24))
+# one of each kind of agreement; the last has ended
 AGREEMENTS = b"""name,kind,start,end,gpus,usd_per_gpu_hour,usd_per_hour,usd,usd_per_month,fraction
 r,reservation,2026-01-01,2027-06-01,4,2,,,,
 s,savings_plan,2026-01-01,2027-06-01,,2,8,,,
@@ -210,7 +213,7 @@ def answers() -> list[bytes]:
     import gpucost
     from gpucost.ask.speed import roofline
 
-    made = [
+    results = [
         gpucost.estimate("8b", "10b", gpu="h100-sxm", gpus=64, top=2),
         gpucost.inference("8b", gpu="h100-sxm", top=2),
         gpucost.tco(gpu="h100-sxm", gpus=64, draws=20, as_of="2026-11-20"),
@@ -223,7 +226,7 @@ def answers() -> list[bytes]:
             {"name": "One", "training": [{"name": "A", "model": "8b", "tokens": "1b", "gpus": 8, "top": 1}]}
         ),
     ]
-    return [json.dumps(one.to_dict()).encode() for one in made]
+    return [json.dumps(result.to_dict()).encode() for result in results]
 
 
 @cache
@@ -246,7 +249,7 @@ def measurements(kind: str) -> bytes:
 def configurations() -> list[bytes]:
     """Configurations of published models."""
     published = json.loads((ROOT / "tests/architectures/published.json").read_text())
-    return [json.dumps(one["config"]).encode() for one in published.values()]
+    return [json.dumps(entry["config"]).encode() for entry in published.values()]
 
 
 @cache
@@ -267,10 +270,11 @@ def parquet() -> bytes:
     from benchmarks.catalog import write_book
 
     with tempfile.TemporaryDirectory() as place:
-        write_book(Path(place), 20, 5)
+        write_book(Path(place), 20, 5)  # rows, offers
         return (Path(place) / "offers.parquet").read_bytes()
 
 
+# types that a column of prices may have where another program wrote it
 ODD_TYPES = (
     "DECIMAL(38, 10)", "TIMESTAMPTZ", "TIMESTAMP_NS", "HUGEINT", "BLOB", "BOOLEAN", "TIME", "UUID", "INTERVAL",
     "DOUBLE", "VARCHAR", "DATE", "UTINYINT", "FLOAT", "VARCHAR[]", "STRUCT(a VARCHAR)", "MAP(VARCHAR, VARCHAR)",
@@ -289,25 +293,28 @@ def invoice_parquet() -> bytes:
         return new.read_bytes()
 
 
-def odd_parquet(column: int, kind: str, how: int, given: bytes = b"") -> bytes:
+def odd_parquet(column: int, kind: str, how: int, whole: bytes = b"") -> bytes:
     """Write a Parquet book, or another file, one column of which has another type, is empty, or is nested."""
     import duckdb
 
     with tempfile.TemporaryDirectory() as place:
         old, new = Path(place) / "old.parquet", Path(place) / "new.parquet"
-        old.write_bytes(given or parquet())
+        old.write_bytes(whole or parquet())
         with duckdb.connect(config={"threads": 1}) as base:
             names = [row[0] for row in base.execute(f"DESCRIBE SELECT * FROM '{old}'").fetchall()]
             name = names[column % len(names)]
-            value = [f'TRY_CAST("{name}" AS {kind})', f"CAST(NULL AS {kind})", f'["{name}"]', f"""{{'a': "{name}"}}"""][
-                how
-            ]
+            values = (
+                f'TRY_CAST("{name}" AS {kind})',
+                f"CAST(NULL AS {kind})",
+                f'["{name}"]',
+                f"""{{'a': "{name}"}}""",
+            )
             try:
                 base.execute(
-                    f"COPY (SELECT * REPLACE ({value} AS \"{name}\") FROM '{old}') TO '{new}' (FORMAT parquet)"
+                    f"COPY (SELECT * REPLACE ({values[how]} AS \"{name}\") FROM '{old}') TO '{new}' (FORMAT parquet)"
                 )
             except duckdb.Error:  # no such cast is known
-                return given or parquet()
+                return whole or parquet()
         return new.read_bytes()
 
 
@@ -335,7 +342,7 @@ def bomb(megabytes: int) -> bytes:
     ):
         for name in old.namelist():
             data = old.read(name)
-            if "sheet1" in name:
+            if "sheet1" in name:  # spaces at its end pack to nearly nothing
                 data = data.replace(b"</sheetData>", b" " * (megabytes * 1_000_000) + b"</sheetData>")
             new.writestr(name, data)
     return out.getvalue()

@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,10 +28,10 @@ from benchmarks.fuzz.meaning import faults_of
 SLOW_S, HANG_S, MEMORY_BYTES = 20, 120, 2_000_000_000
 BAD = ("crash", "hang", "slow", "memory", "nonsense")
 CODES, REFUSED = (0, 2, 3, 4, 5, 6, 130), "2"  # gpucost/errors.py says what each means
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-FORMULA = re.compile(r'(^|,)"?[=@][A-Za-z(]', re.MULTILINE)
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_FORMULA = re.compile(r'(^|,)"?[=@][A-Za-z(]', re.MULTILINE)
 HOMES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")  # no case reads or changes what the user keeps
-LONGEST_SENTENCE = 3000  # signs of a refusal
+_LONGEST_SENTENCE = 3000  # signs of a refusal
 
 
 class Verdict(NamedTuple):
@@ -59,24 +60,55 @@ def put(files: Mapping[str, bytes | str]) -> None:
             path.symlink_to(data.removeprefix("link:"))
 
 
-def judged(asked: Case) -> Verdict:
+def verdict_of(case: Case) -> Verdict:
     """Run one case in the present folder, and judge it."""
-    put(asked.files)
-    encoding = asked.environment.get("PYTHONIOENCODING") or "utf-8"
+    from gpucost.cli.messages import say
+    from gpucost.errors import GpuCostError
+
+    put(case.files)
+    encoding = case.environment.get("PYTHONIOENCODING") or "utf-8"
     texts = io.TextIOWrapper(io.BytesIO(), encoding), io.TextIOWrapper(io.BytesIO(), encoding)
     before, argv = dict(os.environ), sys.argv
-    changed = asked.environment.items()
-    os.environ.update({name: value for name, value in changed if value is not None})
-    for name in (name for name, value in changed if value is None):
-        os.environ.pop(name, None)
-    time.tzset()
-    sys.argv = ["gpucost", *asked.arguments]
+    for name, value in case.environment.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    time.tzset()  # a case may set TZ
+    sys.argv = ["gpucost", *case.arguments]
+
+    def alarm(*_: object) -> None:
+        raise TooSlowError
+
+    # by the processor, not the clock: other workers share the machine
     start = time.process_time()
-    signal.signal(signal.SIGPROF, _alarm)
+    signal.signal(signal.SIGPROF, alarm)
     signal.setitimer(signal.ITIMER_PROF, SLOW_S)
     try:
-        with contextlib.redirect_stdout(texts[0]), contextlib.redirect_stderr(texts[1]):
-            verdict = _run(asked)
+        with (
+            contextlib.redirect_stdout(texts[0]),
+            contextlib.redirect_stderr(texts[1]),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("error", RuntimeWarning)  # 0/0, overflow: what follows from it is no figure
+            try:
+                FACES[case.face](case)
+                verdict = Verdict("answered")
+            except SystemExit as end:
+                # the command line's last handler ends with 1 where it met what it does not know
+                broke = end.code == 1 and isinstance(end.__context__, Exception)
+                verdict = Verdict("crash", _place(end.__context__)) if broke else _ended(end.code or 0)
+            except GpuCostError as error:
+                say(str(error))
+                verdict = _ended(error.exit_code)
+            except OSError as error:
+                say(str(error.strerror))
+                verdict = _ended(2)
+            except Exception as error:
+                verdict = Verdict("crash", _place(error))
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
     except TooSlowError as error:
         verdict = Verdict("slow", _place(error))
     finally:
@@ -84,41 +116,14 @@ def judged(asked: Case) -> Verdict:
         os.environ.clear()
         os.environ.update(before)
         sys.argv = argv
-    if time.process_time() - start > SLOW_S:
+    if time.process_time() - start > SLOW_S:  # in native code no signal is handled
         verdict = Verdict("slow", verdict.place)
     if verdict.kind in BAD:
         return verdict
     buffers: Any = [text.buffer for text in texts]
-    shown = [buffer.getvalue().decode("utf-8", "replace") for buffer in buffers]
-    return _misled(asked, *shown, verdict.place) or _nonsense(asked, *shown, verdict.place) or verdict
-
-
-def _run(asked: Case) -> Verdict:
-    import warnings
-
-    from gpucost.cli.messages import say
-    from gpucost.errors import GpuCostError
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)  # 0/0, overflow: what follows from it is no figure
-        try:
-            FACES[asked.face](asked)
-        except SystemExit as end:
-            if end.code == 1 and isinstance(end.__context__, Exception):
-                return Verdict("crash", _place(end.__context__))
-            return _ended(end.code or 0)
-        except GpuCostError as error:
-            say(str(error))
-            return _ended(error.exit_code)
-        except OSError as error:
-            say(str(error.strerror))
-            return _ended(2)
-        except Exception as error:
-            return Verdict("crash", _place(error))
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-    return Verdict("answered")
+    out, err = (buffer.getvalue().decode("utf-8", "replace") for buffer in buffers)
+    fault = _fault(case, out, err, verdict.place)
+    return Verdict("nonsense", fault) if fault else verdict
 
 
 def _ended(code: object) -> Verdict:
@@ -126,10 +131,6 @@ def _ended(code: object) -> Verdict:
     if code not in CODES:
         return Verdict("nonsense", f"exit code {code} means nothing")
     return Verdict("refused" if code else "answered", str(code or ""))
-
-
-def _alarm(*_: object) -> None:
-    raise TooSlowError
 
 
 def _place(error: BaseException) -> str:
@@ -140,90 +141,80 @@ def _place(error: BaseException) -> str:
     return f"{place}: {type(error).__name__}: {str(error)[:90]!r}"
 
 
-def _misled(asked: Case, out: str, err: str, code: str) -> Verdict | None:
-    """Find what a script would take for an answer, or a person for none."""
-    name = asked.arguments[0]
-    if code == REFUSED and asked.face == "command":
+def _fault(case: Case, out: str, err: str, code: str) -> str:
+    """Return what no answer may hold, nor what is said beside it; "" where there is nothing."""
+    name = case.arguments[0]
+    on_command_line = case.face == "command"
+    # what a script would take for an answer, or a person for none
+    if code == REFUSED and on_command_line:
         if out.strip():
-            return Verdict("nonsense", f"{name} refuses, yet writes {out[:80]!r}")
+            return f"{name} refuses, yet writes {out[:80]!r}"
         if not err.strip():
-            return Verdict("nonsense", f"{name} refuses without a word")
-        if list(Path().glob("out.*")) and not set(asked.files) & {one.name for one in Path().glob("out.*")}:
-            return Verdict("nonsense", f"{name} refuses, yet leaves a file")
-    if code and asked.face == "command" and "Traceback" in err:
-        return Verdict("nonsense", f"{name} shows a traceback")
-    return None
-
-
-def _nonsense(asked: Case, out: str, err: str, code: str) -> Verdict | None:
-    """Find what no answer may hold, nor what is said beside it."""
-    name = asked.arguments[0]
-    if asked.face != "library" and (found := CONTROL.search(out + err)):
-        return Verdict("nonsense", f"control character {found[0]!r} sent to the terminal by {name}")
+            return f"{name} refuses without a word"
+        written = {path.name for path in Path().glob("out.*")}
+        if written and not set(case.files) & written:
+            return f"{name} refuses, yet leaves a file"
+    if code and on_command_line and "Traceback" in err:
+        return f"{name} shows a traceback"
+    if case.face != "library" and (sign := _CONTROL.search(out + err)):
+        return f"control character {sign[0]!r} sent to the terminal by {name}"
     if "Warning:" in err:
-        return Verdict("nonsense", f"a warning of Python: {err[:150]!r}")
-    if code and len(err) > LONGEST_SENTENCE:
-        return Verdict("nonsense", f"{name} refuses in {len(err):,} signs: {err[:60]!r}")
-    left = [one for one in os.listdir() if one.startswith(".") or one.endswith(".tmp")]
-    if left := [one for one in left if one not in "".join(asked.arguments)]:
-        return Verdict("nonsense", f"{name} left {left[0]}")
-    for ending in ("xlsx", "csv", "md", "txt") if asked.face == "command" else ():
+        return f"a warning of Python: {err[:150]!r}"
+    if code and len(err) > _LONGEST_SENTENCE:
+        return f"{name} refuses in {len(err):,} signs: {err[:60]!r}"
+    # a writer's scratch file; the user may have asked for such a name
+    scratch = [file for file in os.listdir() if file.startswith(".") or file.endswith(".tmp")]
+    if left := [file for file in scratch if file not in "".join(case.arguments)]:
+        return f"{name} left {left[0]}"
+    for ending in ("xlsx", "csv", "md", "txt") if on_command_line else ():
         if Path(f"out.{ending}").is_file() and (fault := _file_fault(ending, Path(f"out.{ending}"))):
-            return Verdict("nonsense", f"{ending} of {name}: {fault}")
-    if any(re.search(r"(^|=)(csv|md|table)$|^--help$|^-h$|^--version$", word) for word in asked.arguments):
-        return None
-    if Path("out.json").is_file() and asked.face == "command":
+            return f"{ending} of {name}: {fault}"
+    # JSON, where that is what was asked for
+    if any(re.search(r"(^|=)(csv|md|table)$|^--help$|^-h$|^--version$", argument) for argument in case.arguments):
+        return ""
+    if Path("out.json").is_file() and on_command_line:
         out = Path("out.json").read_text("utf-8")
-    elif code == REFUSED or not ({"json", "--format=json"} & set(asked.arguments) or asked.face in ("library", "page")):
-        return None
-    return _fault_of_json(name, out)
+    elif code == REFUSED or not ({"json", "--format=json"} & set(case.arguments) or case.face in ("library", "page")):
+        return ""
+    if not out.strip():
+        return ""
 
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no number of JSON")
 
-def _fault_of_json(name: str, text: str) -> Verdict | None:
-    if not text.strip():
-        return None
     try:
-        answer = json.loads(text, parse_constant=_refuse)
+        answer = json.loads(out, parse_constant=refuse)
     except ValueError as error:
-        return Verdict("nonsense", f"JSON of {name}: {error}")
-    of_saved = name in (
-        "rerun",
-        "compare",
-        "report",
-        "watch",
-        "export",
-        "reconcile",
-    )  # its owner's: SECURITY.md
-    fault = None if of_saved else next(faults_of(answer), None)
-    return Verdict("nonsense", f"{name}: {fault}") if fault else None
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no number of JSON")
+        return f"JSON of {name}: {error}"
+    if name in ("rerun", "compare", "report", "watch", "export", "reconcile"):
+        return ""  # of a saved answer: whether its figures are true is its owner's to say (SECURITY.md)
+    fault = next(faults_of(answer), None)
+    return f"{name}: {fault}" if fault else ""
 
 
 def _file_fault(kind: str, path: Path) -> str:
-    if kind == "xlsx":
-        with zipfile.ZipFile(path) as book:
-            faults = (_sheet_fault(name, book.read(name)) for name in book.namelist() if name.endswith(".xml"))
-            return next(filter(None, faults), "")
-    text = path.read_text("utf-8")
-    if found := CONTROL.search(text.replace("\r\n", "\n")):
-        return f"control character {found[0]!r}"
-    if kind == "csv" and (begin := FORMULA.search(text)):
-        return f"a cell that begins a formula: {begin[0]!r}"
-    return ""
-
-
-def _sheet_fault(name: str, data: bytes) -> str:
+    if kind != "xlsx":
+        text = path.read_text("utf-8")
+        if sign := _CONTROL.search(text.replace("\r\n", "\n")):
+            return f"control character {sign[0]!r}"
+        if kind == "csv" and (begin := _FORMULA.search(text)):
+            return f"a cell that begins a formula: {begin[0]!r}"
+        return ""
     from xml.etree import ElementTree
 
-    try:
-        ElementTree.fromstring(data)
-    except ElementTree.ParseError as error:
-        return f"{name}: {error}"
-    live = b"WEBSERVICE" in re.sub(rb"<(a:)?(t|v)[ >].*?</(a:)?(t|v)>|\"[^\"]*\"", b"", data)
-    return f"{name}: a live call" if live else ""
+    with zipfile.ZipFile(path) as book:
+        for name in book.namelist():
+            if not name.endswith(".xml"):
+                continue
+            data = book.read(name)
+            try:
+                ElementTree.fromstring(data)
+            except ElementTree.ParseError as error:
+                return f"{name}: {error}"
+            # within a text or a value it calls nothing
+            if b"WEBSERVICE" in re.sub(rb"<(a:)?(t|v)[ >].*?</(a:)?(t|v)>|\"[^\"]*\"", b"", data):
+                return f"{name}: a live call"
+    return ""
 
 
 def peak_bytes() -> int:
@@ -237,11 +228,11 @@ def folder() -> Iterator[Path]:
     import shutil
     import tempfile
 
-    here, made = os.getcwd(), tempfile.mkdtemp(prefix="fuzz-")
-    os.chdir(made)
-    os.environ.update(dict.fromkeys(HOMES, made))
+    here, scratch = os.getcwd(), tempfile.mkdtemp(prefix="fuzz-")
+    os.chdir(scratch)
+    os.environ.update(dict.fromkeys(HOMES, scratch))
     try:
-        yield Path(made)
+        yield Path(scratch)
     finally:
         os.chdir(here)
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)

@@ -27,8 +27,13 @@ def faults_of(answer: Any, path: str = "") -> Iterator[str]:
                 yield f"{path}.{key} = {value} below zero"
             yield from faults_of(value, f"{path}.{key}")
         yield from _ranges(answer, path)
-        yield from _beyond(answer)
-        if (lines := unsummed(answer)) is not None:
+        request = answer.get("request")
+        most = request.get("max_cost") or request.get("max_cost_usd") if isinstance(request, dict) else None
+        for option in answer.get("options", ()) if isinstance(most, (int, float)) else ():
+            cost = option.get("cost_usd", option.get("usd_per_month"))
+            if isinstance(cost, (int, float)) and cost > most:
+                yield f"an option of {cost} is beyond the budget of {most}"
+        if (lines := _unsummed(answer)) is not None:
             yield f"{path}.lines add up to {lines}, not to cost_usd {answer['cost_usd']}"
     elif isinstance(answer, list):
         for value in answer:
@@ -45,7 +50,7 @@ def flat(part: Any, way: str = "") -> Iterator[tuple[str, Any]]:
         yield way, part
 
 
-def unsummed(record: dict[str, Any]) -> float | None:
+def _unsummed(record: dict[str, Any]) -> float | None:
     """Return what the lines of a bill add up to, where that is not its total."""
     total, lines = record.get("cost_usd"), record.get("lines")
     if not isinstance(total, (int, float)) or not isinstance(lines, list) or not lines:
@@ -53,18 +58,9 @@ def unsummed(record: dict[str, Any]) -> float | None:
     costs = [line.get("cost_usd") for line in lines if isinstance(line, dict)]
     if not all(isinstance(cost, (int, float)) for cost in costs):
         return None
-    found = math.fsum(costs)
-    return None if math.isclose(found, total, rel_tol=1e-9, abs_tol=0.005 * len(costs)) else found
-
-
-def _beyond(answer: dict[str, Any]) -> Iterator[str]:
-    """Yield options that cost more than was asked for."""
-    asked = answer.get("request")
-    most = asked.get("max_cost") or asked.get("max_cost_usd") if isinstance(asked, dict) else None
-    for option in answer.get("options", ()) if isinstance(most, (int, float)) else ():
-        cost = option.get("cost_usd", option.get("usd_per_month"))
-        if isinstance(cost, (int, float)) and cost > most:
-            yield f"an option of {cost} is beyond the budget of {most}"
+    bill = math.fsum(costs)
+    # each line is rounded to a cent, so that each may be half of one off
+    return None if math.isclose(bill, total, rel_tol=1e-9, abs_tol=0.005 * len(costs)) else bill
 
 
 def _ranges(answer: dict[str, Any], path: str) -> Iterator[str]:
@@ -75,7 +71,7 @@ def _ranges(answer: dict[str, Any], path: str) -> Iterator[str]:
                 continue
             middle = answer.get(key.replace("_low", "") if key != "low" else "value", low)
             high = answer.get(key.replace("low", "high"), middle)
-            if all(isinstance(one, (int, float)) for one in (low, middle, high)):
+            if all(isinstance(figure, (int, float)) for figure in (low, middle, high)):
                 slack = 1e-9 * max(abs(low), abs(high), 1e-12)
                 if not low - slack <= middle <= high + slack:
                     yield f"{path}.{key}: {low}, {middle}, {high} are out of order"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from benchmarks.fuzz.cases import Case, InternalError
 from benchmarks.fuzz.meaning import faults_of
 
-SLACK = 1e-9, 0.05  # relative, and in USD: each line of a bill is rounded to a cent
+_SLACK = 1e-9, 0.05  # relative, and in USD: each line of a bill is rounded to a cent
 DAY = "2026-11-20"
 MODELS = ("1b", "8b", "32b", "70b", "405b", "mixtral-8x7b", "gpt-oss-120b", "deepseek-v3", "qwen3-30b-a3b")
 GPUS = (None, "h100-sxm", "h200", "a100-80gb", "b200", "l40s", "l4", "t4", "v100-16gb", "rtx-4090", "mi300x", "gb200")
@@ -24,32 +24,35 @@ FILTERS = {
     "strict_prices": [True],
 }
 Figures = dict[str, float]
-Change = Callable[[Random, dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]]
+Arguments = dict[str, Any]  # the arguments of a question
+Pair = tuple[Arguments, Arguments]  # the question that must not cost more, and the other one
+Change = Callable[[Random, Arguments], Pair]
 
 
 class Question(NamedTuple):
     """A question drawn at random, what may change in it, and which figures must follow."""
 
-    base: Callable[[Random], dict[str, Any]]
+    base: Callable[[Random], Arguments]
     changes: dict[str, Change]
     figures: Callable[[dict[str, Any]], Figures]
 
 
 def orders(random: Random) -> Case:
     """Two questions that differ in one thing: the one that must not cost more, and the other."""
+    # training has the most that may change, and the most engines below it
     name = random.choice([*["estimate"] * 4, *["inference"] * 2, "tco", "mix", "fit"])
     change = random.choice(list(QUESTIONS[name].changes))
     less, more = QUESTIONS[name].changes[change](random, QUESTIONS[name].base(random))
-    return Case([name, change], face="order", given=(less, more))
+    return Case([name, change], face="order", inputs=(less, more))
 
 
-def order(asked: Case) -> None:
+def order(case: Case) -> None:
     """Ask both questions; what cannot be is an internal error."""
     import gpucost
     from gpucost.errors import GpuCostError
 
-    name, change = asked.arguments
-    less, more = asked.given
+    name, change = case.arguments
+    less, more = case.inputs
     try:
         other = _answer(getattr(gpucost, name), more)
     except GpuCostError as error:
@@ -61,41 +64,42 @@ def order(asked: Case) -> None:
             raise InternalError(f"{name}, {change}: only {less} is refused: {error}") from None
         raise
     if isinstance(other, GpuCostError):
-        return
+        return  # what cannot be had at all may cost anything
     low, high = QUESTIONS[name].figures(first), QUESTIONS[name].figures(other)
-    for key in low.keys() & high.keys():
-        if low[key] > high[key] * (1 + SLACK[0]) + SLACK[1]:
+    for key in low.keys() & high.keys():  # an offer may be on one side alone
+        if low[key] > high[key] * (1 + _SLACK[0]) + _SLACK[1]:
             raise InternalError(f"{name}, {change}: {key} {low[key]} of {less} against {high[key]} of {more}")
 
 
-def _answer(ask: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+def _answer(ask: Callable[..., Any], arguments: Arguments) -> dict[str, Any]:
+    """Ask on a fixed day; a discount is one of a price book, of three providers."""
     from gpucost.catalog import open_catalog
 
-    given, book = dict(given), None
-    if discount := given.pop("discount", None):
+    arguments, book = dict(arguments), None
+    if discount := arguments.pop("discount", None):
         book = Path("discount.toml")
-        book.write_text("".join(f"[[discount]]\n{line}\nfraction = {discount}\n" for line in _DISCOUNTED), "utf-8")
-    found: dict[str, Any] = ask(**given, catalog=open_catalog(DAY, book=book)).to_dict()
+        terms = (
+            f'[[discount]]\nprovider = "{name}"\nfraction = {discount}\n' for name in ("aws", "lambda", "coreweave")
+        )
+        book.write_text("".join(terms), "utf-8")
+    answer: dict[str, Any] = ask(**arguments, catalog=open_catalog(DAY, book=book)).to_dict()
     if book:
         book.unlink()
-    if fault := next(faults_of(found), None):
-        raise InternalError(f"{fault} of {given}")
-    return found
-
-
-_DISCOUNTED = [f'provider = "{name}"' for name in ("aws", "lambda", "coreweave")]
+    if fault := next(faults_of(answer), None):
+        raise InternalError(f"{fault} of {arguments}")
+    return answer
 
 
 # ── changes: each returns the question that must not cost more, and the other ────────────────────────────────────────
 
 
-def _filtered(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _filtered(random: Random, base: Arguments) -> Pair:
     """More to choose from."""
     name = random.choice(list(FILTERS))
     return {key: value for key, value in base.items() if key != name}, base | {name: random.choice(FILTERS[name])}
 
 
-def _discounted(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _discounted(random: Random, base: Arguments) -> Pair:
     """More discount of some providers."""
     less, more = sorted(round(random.uniform(0.001, 0.95), 4) for _ in range(2))
     return base | {"discount": more}, base | {"discount": less}
@@ -104,8 +108,9 @@ def _discounted(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], d
 def _grown(name: str, most: float, whole: bool = False) -> Change:
     """Return the change that multiplies an argument: the smaller cannot cost more."""
 
-    def change(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def change(random: Random, base: Arguments) -> Pair:
         small = base[name] if name in base else random.uniform(1, 3)
+        # also by next to nothing: a step at a threshold shows there
         large = small * random.choice([1.001, random.uniform(1, 2), random.uniform(1, most)])
         ends = (round(small), round(large) + 1) if whole else (small, large)
         return base | {name: ends[0]}, base | {name: ends[1]}
@@ -116,7 +121,7 @@ def _grown(name: str, most: float, whole: bool = False) -> Change:
 def _raised(name: str, low: float, high: float, falls: bool = False) -> Change:
     """Return the change that draws two values of an argument: the lower comes first, or the higher where it `falls`."""
 
-    def change(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def change(random: Random, base: Arguments) -> Pair:
         first, second = sorted((random.uniform(low, high) for _ in range(2)), reverse=falls)
         return base | {name: first}, base | {name: second}
 
@@ -127,25 +132,25 @@ def _set(name: str, low: float, high: float) -> Change:
     """Return the same for an input of a plan."""
     drawn = _raised(name, low, high)
 
-    def change(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def change(random: Random, base: Arguments) -> Pair:
         first, second = drawn(random, {})
         return base | {"set": first}, base | {"set": second}
 
     return change
 
 
-def _more_time(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _more_time(random: Random, base: Arguments) -> Pair:
     days = 10 ** random.uniform(0, 2.5)
     longer = random.choice(["none", f"{days * random.uniform(1, 10)}d", f"{days * 1.01}d"])
     return base | {"deadline": longer}, base | {"deadline": f"{days}d"}
 
 
-def _more_chips(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    one, other = random.sample([gpu for gpu in GPUS if gpu], 2)
-    return base | {"gpu": f"{one},{other}"}, base | {"gpu": one}
+def _more_chips(random: Random, base: Arguments) -> Pair:
+    first, second = random.sample([gpu for gpu in GPUS if gpu], 2)
+    return base | {"gpu": f"{first},{second}"}, base | {"gpu": first}
 
 
-def _smaller_model(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _smaller_model(random: Random, base: Arguments) -> Pair:
     """A bare size against a greater one on the same offers; a size with an odd digit is no published model's."""
     size = round(10 ** random.uniform(0, 2), 1) + 0.007
     pinned = base | {"top": 0}
@@ -154,12 +159,12 @@ def _smaller_model(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any]
     return pinned | {"model": f"{size:.3f}b"}, pinned | {"model": f"{size * random.choice([1.2, 1.5, 2, 10]):.3f}b"}
 
 
-def _cheapest_of(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _cheapest_of(random: Random, base: Arguments) -> Pair:
     """What is ranked by cost is no dearer than what is ranked by something else."""
     return base | {"optimize": "cost"}, base | {"optimize": random.choice(["time", "carbon"])}
 
 
-def _looser(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _looser(random: Random, base: Arguments) -> Pair:
     name, few = random.choice([("tpot", random.uniform(10, 100)), ("ttft", random.uniform(50, 2000))])
     return base | {name: f"{few * random.uniform(1, 10)}ms"}, base | {name: f"{few}ms"}
 
@@ -167,33 +172,37 @@ def _looser(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[
 # ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _any_gpu(random: Random) -> dict[str, Any]:
+def _any_gpu(random: Random) -> Arguments:
     gpu = random.choice(GPUS)
     return {"gpu": gpu} if gpu else {}
 
 
-def _run(random: Random) -> dict[str, Any]:
-    asked = _any_gpu(random) | {"model": random.choice(MODELS), "tokens": 10 ** random.uniform(8.5, 12.5)}
+def _run(random: Random) -> Arguments:
+    arguments = _any_gpu(random) | {"model": random.choice(MODELS), "tokens": 10 ** random.uniform(8.5, 12.5)}
     if random.random() < 0.3:
-        asked["sequence"] = random.choice([2048, 32768])
+        arguments["sequence"] = random.choice([2048, 32768])
     if random.random() < 0.2:
-        asked["method"] = random.choice(["lora", "qlora"])
+        arguments["method"] = random.choice(["lora", "qlora"])
     if random.random() < 0.3:
-        asked["deadline"] = random.choice(["none", "5d", "90d"])
-    return asked | {"top": 5, "with_facts": False}
+        arguments["deadline"] = random.choice(["none", "5d", "90d"])
+    return arguments | {"top": 5, "with_facts": False}
 
 
-def _service(random: Random) -> dict[str, Any]:
-    asked = _any_gpu(random) | {"model": random.choice(MODELS), "requests_per_s": 10 ** random.uniform(-1, 2), "top": 5}
-    return asked | {"prompt_tokens": random.choice([100, 2000, 20_000]), "output_tokens": random.choice([50, 500])}
-
-
-def _cluster(random: Random) -> dict[str, Any]:
-    gpu = random.choice([one for one in GPUS[1:8] if one not in ("t4", "v100-16gb")])
-    months, use = random.choice([12, 36, 48, 60]), random.uniform(0.1, 0.95)
-    return {"gpu": gpu, "gpus": 8 * random.randrange(1, 64), "rent": 2.5, "draws": 0, "months": months} | {
-        "utilisation": use
+def _service(random: Random) -> Arguments:
+    arguments = _any_gpu(random) | {
+        "model": random.choice(MODELS),
+        "requests_per_s": 10 ** random.uniform(-1, 2),
+        "top": 5,
     }
+    return arguments | {"prompt_tokens": random.choice([100, 2000, 20_000]), "output_tokens": random.choice([50, 500])}
+
+
+def _cluster(random: Random) -> Arguments:
+    # nobody sells new ones of the oldest
+    gpu = random.choice([name for name in GPUS[1:8] if name not in ("t4", "v100-16gb")])
+    months, use = random.choice([12, 36, 48, 60]), random.uniform(0.1, 0.95)
+    gpus = 8 * random.randrange(1, 64)
+    return {"gpu": gpu, "gpus": gpus, "rent": 2.5, "draws": 0, "months": months, "utilisation": use}
 
 
 def _cheapest(figure: str) -> Callable[[dict[str, Any]], Figures]:
@@ -201,15 +210,11 @@ def _cheapest(figure: str) -> Callable[[dict[str, Any]], Figures]:
 
     def figures(answer: dict[str, Any]) -> Figures:
         rows = answer["options"]
-        if answer["request"].get("top") == 0:
+        if answer["request"].get("top") == 0:  # all offers, so that each can be held against itself
             return {f"{row['offer_id']}, {row['gpus']}": row[figure] for row in rows}
         return {f"least {figure}": min(row[figure] for row in rows)} if rows else {}
 
     return figures
-
-
-def _owned(answer: dict[str, Any]) -> Figures:
-    return {row["name"]: row["npv_usd"] for row in answer["options"]}
 
 
 def _of(*names: str) -> Callable[[dict[str, Any]], Figures]:
@@ -257,7 +262,7 @@ QUESTIONS = {
             "cooler": _set("pue_ratio", 1.05, 1.8),
             "cheaper power": _set("electricity_usd_per_kwh", 0.02, 0.4),
         },
-        _owned,
+        lambda answer: {row["name"]: row["npv_usd"] for row in answer["options"]},
     ),
     "mix": Question(
         lambda random: {"gpu": random.choice(["h100-sxm", "b200", "l40s"]), "constant": random.randrange(1, 200),

@@ -13,6 +13,7 @@ from benchmarks.fuzz.orders import GPUS, MODELS
 
 CHIPS = [gpu for gpu in GPUS if gpu]
 PARTS = {"estimate": "training", "inference": "serving", "tco": "ownership"}  # of a plan
+# question -> what it is always asked, and what now and then
 ALWAYS: dict[str, dict[str, Sequence[Any]]] = {
     "estimate": {"model": [*MODELS, "11.3b"], "tokens": ["100m", "20b", "105b", "3t"]},
     "inference": {"model": [*MODELS, "11.3b"], "requests_per_s": [0.3, 5, 80]},
@@ -21,7 +22,7 @@ ALWAYS: dict[str, dict[str, Sequence[Any]]] = {
     "fit": {"model": MODELS, "gpu": CHIPS, "gpus": [8, 64]},
     "mix": {"gpu": ["h100-sxm", "b200", "l40s"], "constant": [1, 33, 200], "months": [3, 12, 36]},
 }
-AT_TIMES: dict[str, dict[str, Sequence[Any]]] = {
+_AT_TIMES: dict[str, dict[str, Sequence[Any]]] = {
     "estimate": {
         "gpu": CHIPS, "gpus": [8, 24, 64, 72, 100], "deadline": ["none", "10d", "2027-06-01"], "sequence": [2048, 4000],
         "method": ["lora", "qlora"], "precision": ["fp8", "fp16"], "optimize": ["time", "carbon", "pareto"],
@@ -48,43 +49,43 @@ def rounds(random: Random) -> Case:
     """Two answers of a kind, and what is done with them."""
     name = random.choice([*PARTS, *PARTS, *ALWAYS])
     ending = random.choice(["json", "md", "html", "txt", "xlsx"])
-    return Case([name], face="round_trip", given=(_drawn(random, name), _drawn(random, name), ending))
+    return Case([name], face="round_trip", inputs=(_drawn(random, name), _drawn(random, name), ending))
 
 
 def _drawn(random: Random, name: str) -> dict[str, Any]:
+    # few at once: most pairs of these exclude nothing, yet many together are refused
     sure = {key: random.choice(values) for key, values in ALWAYS[name].items()}
-    more = {key: random.choice(values) for key, values in AT_TIMES.get(name, {}).items() if random.random() < 0.15}
+    more = {key: random.choice(values) for key, values in _AT_TIMES.get(name, {}).items() if random.random() < 0.15}
     return sure | more
 
 
-def round_trip(asked: Case) -> None:
+def round_trip(case: Case) -> None:
     """Ask, and hand each answer to the commands that take it; that one refuses it is an internal error."""
     import gpucost
+    from gpucost.cli import cli
+    from gpucost.errors import GpuCostError
     from gpucost.invoices.rows import MOST_DAYS
     from gpucost.render.json import dumps
 
-    name, (*questions, ending) = asked.arguments[0], asked.given
-    first, second = (getattr(gpucost, name)(**given).to_dict() for given in questions)
+    def go_on(arguments: list[str]) -> None:
+        try:
+            cli.main(arguments, standalone_mode=False)
+        except GpuCostError as error:
+            raise InternalError(f"{arguments[0]} refuses what is answered: {error} {case.inputs}") from error
+
+    name, (*questions, ending) = case.arguments[0], case.inputs
+    first, second = (getattr(gpucost, name)(**arguments).to_dict() for arguments in questions)
     Path("a.json").write_text(dumps(first), "utf-8")
     Path("b.json").write_text(dumps(second), "utf-8")
-    _told(["report", "a.json", "-o", f"out.{ending}"], asked)
-    _told(["compare", "a.json", "b.json", "--format", "json"], asked)
+    go_on(["report", "a.json", "-o", f"out.{ending}"])
+    go_on(["compare", "a.json", "b.json", "--format", "json"])
     if name == "estimate":
-        _told(["saved", "rerun", "a.json"], asked)
+        go_on(["saved", "rerun", "a.json"])
     if name not in PARTS or any(option.get("days", 0) > MOST_DAYS for option in first["options"][:1]):
         return  # no charges are written for a run of more than a century
-    _told(["saved", "export", "--focus", "a.json", "-o", "charges.csv"], asked)
-    _told(["reconcile", "charges.csv", "--estimate", "a.json"], asked)
-    lines = [f"{key} = {dumps(value).strip()}" for key, value in asked.given[1].items()]
+    go_on(["saved", "export", "--focus", "a.json", "-o", "charges.csv"])
+    go_on(["reconcile", "charges.csv", "--estimate", "a.json"])
+    # the second question once more, as a part of a scenario file
+    lines = [f"{key} = {dumps(value).strip()}" for key, value in questions[1].items()]
     Path("plan.toml").write_text("\n".join([f"[[{PARTS[name]}]]", 'name = "Part"', *lines]), "utf-8")
-    _told(["report", "plan.toml", "-o", f"plan.{ending}"], asked)
-
-
-def _told(arguments: list[str], asked: Case) -> None:
-    from gpucost.cli import cli
-    from gpucost.errors import GpuCostError
-
-    try:
-        cli.main(arguments, standalone_mode=False)
-    except GpuCostError as error:
-        raise InternalError(f"{arguments[0]} refuses what is answered: {error} {asked.given}") from error
+    go_on(["report", "plan.toml", "-o", f"plan.{ending}"])

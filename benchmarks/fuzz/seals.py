@@ -11,24 +11,28 @@ from gpucost.answers.saved import sealed
 
 ENDINGS = ("xlsx", "csv", "md", "html", "txt", "json")
 LARGE = ("1e308", "-1e308", "1e400", "9" * 400, "5e-324", "-0.0", "NaN", "Infinity", "-Infinity", "1e15", "null")
-DEEP = 2000  # lists in lists
+_DEEP = 2000  # lists in lists
+_NUMBER = re.compile(rb'": (-?\d[\d.e+-]*)[,}]')
 
 
 def seals(random: Random) -> Case:
     """Every command that reads a saved answer, with one whose seal fits what was changed."""
-    asked = random.choice(_ASKED)
+    arguments = random.choice(_COMMANDS)
     kinds = good.answers()
-    one = random.choice(_fitting(asked[0], kinds) if random.random() < 0.85 else kinds)
+    # those that the command takes: every kind, estimates with facts, or also what has a bill; else it refuses at once
+    fitting = {"report": kinds, "watch": [good.estimate_with_facts()]}
+    fitting_kinds = fitting.get(arguments[0], [good.estimate_with_facts(), *kinds[:4]])
+    answer = random.choice(fitting_kinds if random.random() < 0.85 else kinds)
     files: dict[str, bytes | str] = {
-        "answer.json": tampered(random, one),
-        "good.json": one,
+        "answer.json": _tampered(random, answer),
+        "good.json": answer,
         "train.log": good.LOG,
         "invoice.csv": good.INVOICE,
     }
-    return Case(list(asked), files)
+    return Case(list(arguments), files)
 
 
-_ASKED = (
+_COMMANDS = (
     *(("report", "answer.json", "-o", f"out.{ending}") for ending in ENDINGS),
     ("report", "answer.json"),
     ("saved", "rerun", "answer.json"),
@@ -45,37 +49,21 @@ _ASKED = (
 )
 
 
-def _fitting(command: str, kinds: list[bytes]) -> list[bytes]:
-    """Return the answers that a command takes: estimates with facts, those with a bill, or every kind."""
-    return {"report": kinds, "watch": [good.estimate_with_facts()]}.get(
-        command, [good.estimate_with_facts(), *kinds[:4]]
-    )
-
-
-def tampered(random: Random, one: bytes) -> bytes:
+def _tampered(random: Random, answer: bytes) -> bytes:
     """Change an answer in some places, and seal it again; one that no program can seal stays without."""
-    content = {name: value for name, value in json.loads(one).items() if name != "seal"}
+    content = {name: value for name, value in json.loads(answer).items() if name != "seal"}
+    # a key that stands twice: readers of JSON differ in which of the two they take
     twice = random.choice(list(content)) if random.random() < 0.15 else None
     data = dump(spoilt_tree(random, content))
-    if random.random() < 0.4:
-        data = _numbered(random, data)
+    if random.random() < 0.4 and (places := list(_NUMBER.finditer(data))):
+        # a number that is no figure, or that no machine holds, in the place of another one
+        place = random.choice(places)
+        data = data[: place.start(1)] + random.choice(LARGE).encode() + data[place.end(1) :]
     if twice is not None:
         data = data.replace(b"{", b"{" + dump(twice) + random.choice([b": null, ", b": 3, ", b": {}, "]), 1)
     if random.random() < 0.05:
-        data = data.replace(b"[", b"[" * DEEP, 1).replace(b"]", b"]" * DEEP, 1)
+        data = data.replace(b"[", b"[" * _DEEP, 1).replace(b"]", b"]" * _DEEP, 1)
     try:
         return sealed(data.decode()).encode()
     except (ValueError, RecursionError, OverflowError, AttributeError):
         return data
-
-
-def _numbered(random: Random, data: bytes) -> bytes:
-    """Put a number that is no figure, or that no machine holds, in the place of another one."""
-    places = list(_NUMBER.finditer(data))
-    if not places:
-        return data
-    place = random.choice(places)
-    return data[: place.start(1)] + random.choice(LARGE).encode() + data[place.end(1) :]
-
-
-_NUMBER = re.compile(rb'": (-?\d[\d.e+-]*)[,}]')

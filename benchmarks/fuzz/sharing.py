@@ -5,11 +5,12 @@ A query is answered by a fork instead of a new interpreter. Nothing of what is j
 
 import os
 import signal
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-MOST_OPEN = 12  # catalogs of other days
+_MOST_OPEN = 12  # catalogs of other days
 _ALONE: list[bool] = []  # holds something while a catalog is opened that none shares
 
 
@@ -23,52 +24,45 @@ def share_commands() -> None:
 
 def share_catalog() -> None:
     """Let every case without a book, a store or other data ask the same open catalog; check the shipped data once."""
-    from gpucost.catalog import core
+    from gpucost.catalog import checks, core, loader
     from gpucost.catalog.loader import shipped_root
 
     opened: dict[Any, core.Catalog] = {}
     create, root_of_all = core.Catalog.__new__, shipped_root()
 
     def shared(as_of: Any, known_as_of: Any, root: Any, layers: Any, kept_at: Any = None, version: Any = "") -> Any:
-        if (
-            _ALONE
-            or layers
-            or root != root_of_all
-            or not (kept_at is None or (isinstance(kept_at, Path) and not kept_at.is_dir()))
-        ):
+        """Return under what key a catalog is shared; None of one with facts of its own."""
+        has_store = not (kept_at is None or (isinstance(kept_at, Path) and not kept_at.is_dir()))
+        if _ALONE or layers or root != root_of_all or has_store:
             return None
         return as_of, known_as_of, root, version
 
-    def new(kind: type[core.Catalog], *key: Any, **keys: Any) -> core.Catalog:
-        key = (*key, *keys.values())
-        named = shared(*key)
-        if kind is not core.Catalog or named is None:
+    # Python calls __init__ on whatever __new__ returns: a shared catalog is begun here, and left alone there
+    def new(kind: type[core.Catalog], *arguments: Any, **keywords: Any) -> core.Catalog:
+        arguments = (*arguments, *keywords.values())
+        key = shared(*arguments)
+        if kind is not core.Catalog or key is None:
             return create(kind)
-        if named not in opened:
-            while len(opened) >= MOST_OPEN:  # the first is that of today
+        if key not in opened:
+            while len(opened) >= _MOST_OPEN:  # the first is that of today
                 del opened[list(opened)[1]]
-            opened[named] = create(kind)
-            original(opened[named], *key)
-        return opened[named]
+            opened[key] = create(kind)
+            original(opened[key], *arguments)
+        return opened[key]
 
     original = core.Catalog.__init__
 
-    def begin(self: core.Catalog, *key: Any, **keys: Any) -> None:
-        if shared(*key, **keys) is None:
-            original(self, *key, **keys)
+    def begin(self: core.Catalog, *arguments: Any, **keywords: Any) -> None:
+        if shared(*arguments, **keywords) is None:
+            original(self, *arguments, **keywords)
 
     sharing: Any = core.Catalog
     sharing.__new__, sharing.__init__ = new, begin
-    _read_once(root_of_all)
 
-
-def _read_once(shipped: Path) -> None:
-    """Read and check the shipped folder once, any other each time."""
-    from gpucost.catalog import checks, loader
-
+    # the shipped folder is read and checked once, any other each time
     def once(work: Any) -> Any:
-        kept = cache(work)
-        return lambda root, *more: (kept if root == shipped else work)(root, *more)
+        cached = cache(work)
+        return lambda root, *more: (cached if root == root_of_all else work)(root, *more)
 
     reader: Any = loader
     reader.read_contents = once(reader.read_contents)
@@ -79,31 +73,25 @@ class _Forked:
     """A process that answers one query, as `subprocess` would start it; the facts are loaded before the fork."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
+        from gpucost.catalog import query
+
         there, mine = os.pipe()
         here, theirs = os.pipe()
         self.returncode: int | None = None
         self.pid = os.fork()
         if not self.pid:
-            self._answer(there, theirs)
+            try:
+                signal.setitimer(signal.ITIMER_PROF, 0)  # the judge's clock, which a fork inherits
+                os.dup2(there, 0)
+                os.dup2(theirs, 1)
+                os.closerange(3, 1024)
+                sys.stdin = open(0)  # noqa: SIM115
+                query.serve()
+            finally:
+                os._exit(1)
         os.close(there)
         os.close(theirs)
         self.stdin, self.stdout = os.fdopen(mine, "wb"), os.fdopen(here, "rb")
-
-    @staticmethod
-    def _answer(there: int, theirs: int) -> None:
-        import sys
-
-        from gpucost.catalog import query
-
-        try:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            os.dup2(there, 0)
-            os.dup2(theirs, 1)
-            os.closerange(3, 1024)
-            sys.stdin = open(0)  # noqa: SIM115
-            query.serve()
-        finally:
-            os._exit(1)
 
     def wait(self) -> int:
         if self.returncode is None:
@@ -118,12 +106,11 @@ class _Forked:
 def share_drawing() -> None:
     """Take the program that draws from a process of its own: an engine that was started before a fork breaks after."""
     import subprocess
-    import sys
 
     from gpucost.render import html
 
-    asked = [sys.executable, "-c", "from gpucost.render.html import _library; print(_library())"]
-    program = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    draw = [sys.executable, "-c", "from gpucost.render.html import _library; print(_library())"]
+    program = subprocess.run(draw, capture_output=True, text=True, check=True).stdout
     replaced: Any = html
     replaced._library = lambda: program
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from benchmarks.fuzz import blows, cases, desk, effects, more, orders, rounds, seals, valid, waits
+from benchmarks.fuzz import blows, cases, desk, effects, orders, rounds, seals, valid, waits
 from benchmarks.fuzz.cases import Case
 
 # surface -> its cases, and its share of a long run: as many of each as there are ways in
@@ -18,10 +18,10 @@ SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
     "writers": (cases.writers, 1),
     "library": (cases.library, 3),
     "sql": (cases.sql, 1),
-    "sweeps": (more.sweeps, 2),
-    "stores": (more.stores, 1),
-    "tools": (more.tools, 2),
-    "page": (more.page, 2),
+    "sweeps": (cases.sweeps, 2),
+    "stores": (cases.stores, 1),
+    "tools": (cases.tools, 2),
+    "page": (cases.page, 2),
     "invoices": (desk.invoices, 3),
     "commitments": (desk.commitments, 2),
     "choices": (desk.choices, 1.5),
@@ -30,7 +30,7 @@ SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
     "orders": (orders.orders, 2),
     "rounds": (rounds.rounds, 0.5),
     "effects": (effects.effects, 1),
-    "disturbed": (more.disturbed, 0.3),
+    "disturbed": (cases.disturbed, 0.3),
     "questions": (valid.questions, 8),
     "servers": (waits.servers, 0.3),
     "races": (waits.races, 0.1),

@@ -113,55 +113,53 @@ def questions(random: Random) -> Case:
     name = random.choice([*["estimate"] * 4, *["inference"] * 3, *ASKED])
     needed, more = ASKED[name]
     chosen = random.sample(sorted(more), min(len(more), random.choice([0, 1, 2, 2, 3, 4, 6])))
+    # a regime brings its rate, and a claim needs something that it claims: else both are refused at the door
     if "tax" in chosen and "tax_regime" in chosen:
         chosen.remove("tax")
     if name == "audit" and not {"days", "cost"} & set(chosen):
         chosen.append("days")
-    given = {one: draw(random) for one, draw in needed.items()} | {one: more[one](random) for one in chosen}
-    return Case([name], face="valid", given=given)
+    arguments = {name: draw(random) for name, draw in needed.items()} | {name: more[name](random) for name in chosen}
+    return Case([name], face="valid", inputs=arguments)
 
 
-def valid(asked: Case) -> None:
+def valid(case: Case) -> None:
     """Ask twice: both answers are one, hold no fault, and are what was asked for."""
     import gpucost
 
-    (name,), given = asked.arguments, asked.given
+    (name,), arguments = case.arguments, case.inputs
     more = {"with_facts": False} if name == "estimate" else {}
     ask = getattr(gpucost, name)
-    answer = ask(**given, **more).to_dict()
+    answer = ask(**arguments, **more).to_dict()
     text = json.dumps(answer, allow_nan=False)
-    if json.dumps(ask(**given, **more).to_dict(), allow_nan=False) != text:
-        raise InternalError(f"{name} answers twice unlike: {given}")
+    # twice in one process: what one question leaves behind must not change the next
+    if json.dumps(ask(**arguments, **more).to_dict(), allow_nan=False) != text:
+        raise InternalError(f"{name} answers twice unlike: {arguments}")
     answer = json.loads(text)
-    if fault := next(faults_of(answer), None) or next(misfits(name, given, answer), None):
-        raise InternalError(f"{name}: {fault}: {given}")
+    if fault := next(faults_of(answer), None) or next(_misfits(name, arguments, answer), None):
+        raise InternalError(f"{name}: {fault}: {arguments}")
 
 
-def misfits(name: str, given: dict[str, Any], answer: dict[str, Any]) -> Iterator[str]:
+def _misfits(name: str, arguments: dict[str, Any], answer: dict[str, Any]) -> Iterator[str]:
     """Yield where an answer is not of what was asked: another seller, a later end, more options, hours that differ."""
     rows = answer.get("options") if name in ("estimate", "inference") else None
     for row in rows or ():
-        if "provider" in given and row["provider"] not in given["provider"].split(","):
+        if "provider" in arguments and row["provider"] not in arguments["provider"].split(","):
             yield f"an option of {row['provider']}"
-        if isinstance(given.get("option"), str) and row["option"] not in given["option"].split(","):
+        if isinstance(arguments.get("option"), str) and row["option"] not in arguments["option"].split(","):
             yield f"an option that is {row['option']}"
         if name == "estimate":
-            yield from _run_misfits(given, row)
-    most = given.get("top", 0) * (3 if name == "inference" else 1)  # of each kind of offer so many
+            if isinstance(arguments.get("gpus"), int) and row["gpus"] != arguments["gpus"]:
+                yield f"{row['gpus']} GPUs"
+            if (deadline := arguments.get("deadline")) not in (None, "none"):
+                most_days = {"d": 1, "y": 365.25}[deadline[-1]] * float(deadline[:-1])
+                if row["days"] > most_days * (1 + 1e-9):
+                    yield f"{row['days']} days"
+            if not row["days_low"] <= row["days"] <= row["days_high"]:
+                yield f"{row['days']} days outside {row['days_low']} to {row['days_high']}"
+    most = arguments.get("top", 0) * (3 if name == "inference" else 1)  # of each kind of offer so many
     if rows and most and len(rows) > most:
         yield f"{len(rows)} options where {most} were asked for"
     if name == "tco" and (options := {row["name"]: row["npv_usd"] for row in answer["options"]}) and "own" in options:
         lines = math.fsum(line["npv_usd"] for line in answer["lines"] if line["side"] == "own")
         if not math.isclose(lines, options["own"], rel_tol=1e-6, abs_tol=1):
             yield f"the lines of owning come to {lines}, not {options['own']}"
-
-
-def _run_misfits(given: dict[str, Any], row: dict[str, Any]) -> Iterator[str]:
-    if isinstance(given.get("gpus"), int) and row["gpus"] != given["gpus"]:
-        yield f"{row['gpus']} GPUs"
-    if (deadline := given.get("deadline")) not in (None, "none"):
-        most = {"d": 1, "y": 365.25}[deadline[-1]] * float(deadline[:-1])
-        if row["days"] > most * (1 + 1e-9):
-            yield f"{row['days']} days"
-    if not row["days_low"] <= row["days"] <= row["days_high"]:
-        yield f"{row['days']} days outside {row['days_low']} to {row['days_high']}"

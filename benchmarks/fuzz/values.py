@@ -10,12 +10,12 @@ from datetime import date, datetime, time
 from random import Random
 from typing import Any
 
-ESCAPE = "\x1b]0;owned\x07\x1b[2J"
+_ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 TEXTS = [
     "", " ", "nan", "inf", "-inf", "-1", "0", "-0", "1e308", "1e-308", "9" * 400, "1e999", "1_000", "٣", "½", "1,5",
     "0x10", "5%", "-5%", "1e3%", "101%", "true", "none", "null", "[]", "{}", "{0}", "%s%n", "../../etc/passwd",
     "/dev/null", "/", ".", "=1+1", '=WEBSERVICE("http://x")', "+1", "@SUM(A1)", '"', "'", "\\", "`", ";", "--",
-    "; drop table offers", "<script>alert(1)</script>", "a|b", "a\nb", "a\tb", "a\rb", "\x7f", "\x01", "\x85", ESCAPE,
+    "; drop table offers", "<script>alert(1)</script>", "a|b", "a\nb", "a\tb", "a\rb", "\x7f", "\x01", "\x85", _ESCAPE,
     "\u202eevil", "\ufeff", "\u2028", "😀", "ß", "İ", "漢字", "e\u0301", "x" * 5000, "1d", "1w", "9999-12-31",
     "0001-01-01", "2026-02-30", "2025-01-01", "1e9d", "1000y", "0.5", "1.5", "3", "7", "64", "100000", "1e6", "1e18",
     "1b", "1t", "$5", "€5", "8k", "a=b", "pue_ratio=0", "utilisation_fraction=2", "months=1e9", "on_demand,spot",
@@ -29,9 +29,9 @@ TEXTS = [
 VALUES: list[Any] = [
     None, True, False, 0, -1, 1, 2, 10**30, -(10**30), 1e308, -1e308, 5e-324, float("inf"), float("nan"), 0.5, "", "x",
     [], {}, [1], [None], {"a": 1}, {"value": 1, "low": 2, "high": 0}, {"value": "x"}, [[[[]]]], 10**400, "=1+1",
-    ESCAPE, "nan", "2026-01-01", "1e999", "5%", "x" * 3000,
+    _ESCAPE, "nan", "2026-01-01", "1e999", "5%", "x" * 3000,
 ]  # fmt: skip
-TOML_VALUES = [
+_TOML_VALUES = [
     "0", "-1", "1e308", "inf", "-inf", "nan", "true", "[]", "[1, 2]", "{}", "{value = 1}", '"1e999"', '[[1], "a"]',
     "{value = 1, low = 2, high = 0}", "1e-300", "9" * 30, "0.5", "1", "3", "2026-01-01", "2026-01-01T00:00:00Z",
     "07:00:00", '{low = "x"}', "9223372036854775808", "100000000",
@@ -74,10 +74,10 @@ def spoilt_text(random: Random, good: bytes) -> bytes:
             lines[place] = line[: random.randrange(len(line) + 1)]
         else:
             lines[place] = line + text(random)
-    return dressed(random, "\n".join(lines).encode("utf-8", "surrogatepass"))
+    return _dressed(random, "\n".join(lines).encode("utf-8", "surrogatepass"))
 
 
-def dressed(random: Random, data: bytes) -> bytes:
+def _dressed(random: Random, data: bytes) -> bytes:
     """Now and then change what lies around a text: its encoding, the ends of its lines, a mark, its end."""
     if random.random() > 0.07:
         return data
@@ -90,7 +90,7 @@ def dressed(random: Random, data: bytes) -> bytes:
 
 def toml_value(random: Random) -> str:
     """Draw a value as TOML writes it."""
-    return random.choice([*TOML_VALUES, json.dumps(random.choice(TEXTS))])
+    return random.choice([*_TOML_VALUES, json.dumps(random.choice(TEXTS))])
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -102,7 +102,7 @@ def spoilt_rows(random: Random, good: bytes) -> bytes:
     quoting: Any = random.choice([csv.QUOTE_MINIMAL, csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
     rows = other_rows(random, good)
     csv.writer(out, delimiter=random.choice(",,,,,,;\t"), quoting=quoting, lineterminator="\n").writerows(rows)
-    return dressed(random, out.getvalue().encode("utf-8", "surrogatepass"))
+    return _dressed(random, out.getvalue().encode("utf-8", "surrogatepass"))
 
 
 def other_rows(random: Random, good: bytes) -> list[list[str]]:
@@ -134,7 +134,7 @@ def other_rows(random: Random, good: bytes) -> list[list[str]]:
 def spoilt_json(random: Random, good: bytes) -> bytes:
     """Spoil a JSON file: replace, drop, add, rename or swap values along random paths."""
     if random.random() < 0.04:
-        return dressed(random, good)
+        return _dressed(random, good)
     data = dump(spoilt_tree(random, json.loads(good)))
     if random.random() < 0.03:  # a key twice
         data = data.replace(b"{", b'{"kind": 3, ' if random.random() < 0.5 else b'{"kind": "tco", ', 1)
@@ -145,14 +145,14 @@ def spoilt_toml(random: Random, good: bytes) -> bytes:
     """Spoil the values of a TOML file, of whatever type and however deep."""
     import tomllib
 
-    return "\n".join(toml_lines(spoilt_tree(random, tomllib.loads(good.decode())))).encode("utf-8", "replace")
+    return "\n".join(_toml_lines(spoilt_tree(random, tomllib.loads(good.decode())))).encode("utf-8", "replace")
 
 
 def spoilt_tree(random: Random, value: Any) -> Any:
     """Return a tree of which one to four places are others."""
     for _ in range(random.choice([1, 1, 2, 4])):
         inner: Any = value
-        while isinstance(inner, (dict, list)) and inner:
+        while isinstance(inner, (dict, list)) and inner:  # down a random path, mostly to a leaf
             key = random.choice(list(inner) if isinstance(inner, dict) else list(range(len(inner))))
             if isinstance(inner[key], (dict, list)) and inner[key] and random.random() < 0.75:
                 inner = inner[key]
@@ -181,7 +181,7 @@ def _spoil(random: Random, inner: Any, key: Any) -> None:
 
 def dump(value: Any) -> bytes:
     """Write JSON, integers of any length included."""
-    before = sys.get_int_max_str_digits()
+    before = sys.get_int_max_str_digits()  # Python writes no longer ones unless it is told to
     sys.set_int_max_str_digits(0)
     try:
         return json.dumps(value).encode()
@@ -189,21 +189,21 @@ def dump(value: Any) -> bytes:
         sys.set_int_max_str_digits(before)
 
 
-def toml_lines(table: dict[str, Any]) -> Iterator[str]:
+def _toml_lines(table: dict[str, Any]) -> Iterator[str]:
     """Write a tree as TOML, each table in its braces; what TOML has no word for is left out."""
     for key, value in table.items():
-        if (written := _toml(value)) is not None:
+        if (written := as_toml(value)) is not None:
             yield f"{json.dumps(key)} = {written}"
 
 
-def _toml(value: Any) -> str | None:
-    if isinstance(value, bool):
+def as_toml(value: Any) -> str | None:
+    """Write a value as TOML; None of what it has no word for."""
+    if isinstance(value, bool):  # before int, of which it is one
         return str(value).lower()
     if isinstance(value, dict):
-        inner = ((key, _toml(one)) for key, one in value.items())
-        return "{" + ", ".join(f"{json.dumps(key)} = {one}" for key, one in inner if one is not None) + "}"
+        return "{" + ", ".join(_toml_lines(value)) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(one for one in map(_toml, value) if one is not None) + "]"
+        return "[" + ", ".join(item for item in map(as_toml, value) if item is not None) + "]"
     if isinstance(value, (date, datetime, time)):
         return value.isoformat()
     if isinstance(value, int):

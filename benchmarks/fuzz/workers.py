@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from benchmarks.fuzz import good
 from benchmarks.fuzz.cases import Case
-from benchmarks.fuzz.judge import BAD, HANG_S, MEMORY_BYTES, SLOW_S, Verdict, folder, judged, peak_bytes
+from benchmarks.fuzz.judge import BAD, HANG_S, MEMORY_BYTES, SLOW_S, Verdict, folder, peak_bytes, verdict_of
 from benchmarks.fuzz.sharing import answer_queries_here, share_catalog, share_commands, share_drawing
 from benchmarks.fuzz.surfaces import case
 
-CASES_PER_PROCESS = 2000  # a fresh process now and then, so that memory is that of a case and not of all before it
+_CASES_PER_PROCESS = 2000  # a fresh process now and then, so that memory is that of a case and not of all before it
 Task = tuple[str, int]  # surface and number
 
 
@@ -32,7 +32,7 @@ class Done(NamedTuple):
     peak_bytes: int
 
 
-class Worker:
+class _Worker:
     """A process that judges the cases that it is given, and is replaced when it hangs or dies."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Worker:
     def _start(self) -> None:
         context = get_context("fork")  # the world is loaded once
         self.pipe, theirs = context.Pipe()
-        self.left = CASES_PER_PROCESS
+        self.left = _CASES_PER_PROCESS
         self.process: Any = context.Process(target=_work, args=(theirs,))
         self.process.start()
         theirs.close()
@@ -56,7 +56,7 @@ class Worker:
         self.spent_s = self._state()[1]
         self.pipe.send(task)
 
-    def taken(self) -> Done | None:
+    def done(self) -> Done | None:
         """Return the verdict if there is one; a process that hangs, grows or died gives its own."""
         if self.pipe.poll():
             try:
@@ -64,19 +64,18 @@ class Worker:
             except (EOFError, ConnectionResetError):
                 return self._ended(Verdict("memory", f"the process died: {self._line()}"))
             return done
-        if time.monotonic() - self.since > HANG_S and self._rests():
-            return self._ended(Verdict("hang", self._line()))
+        if time.monotonic() - self.since > HANG_S:
+            # it waits for something, or has long had more of the processor than any case may; else others hold it up
+            state, spent_s = self._state()
+            if state != "R" or spent_s - self.spent_s > 3 * SLOW_S:
+                return self._ended(Verdict("hang", self._line()))
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         if pages * resource.getpagesize() > 2 * MEMORY_BYTES:
             return self._ended(Verdict("memory", self._line()))
         return None
 
-    def _rests(self) -> bool:
-        """Tell whether the process waits for something, or has long had more of the processor than any case may."""
-        state, spent_s = self._state()
-        return state != "R" or spent_s - self.spent_s > 3 * SLOW_S
-
     def _state(self) -> tuple[str, float]:
+        """Return whether the process runs (R) or waits, and its seconds of the processor, from /proc."""
         state, *figures = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
         return state, sum(map(int, figures[10:12])) / os.sysconf("SC_CLK_TCK")
 
@@ -97,22 +96,23 @@ class Worker:
 
 def run(shares: Mapping[str, float], first: int, seconds: float, workers: int = 1, most: int = 10**9) -> Iterator[Done]:
     """Yield cases as they are judged, each surface by its share, for some seconds or until so many were."""
-    load(warm=most > CASES_PER_PROCESS)
-    asked = dict.fromkeys(shares, 0)
+    load(warm=most > _CASES_PER_PROCESS)
+    counts = dict.fromkeys(shares, 0)
 
     def next_task() -> Task:
-        surface = min(shares, key=lambda one: (asked[one] + 1) / shares[one])
-        asked[surface] += 1
-        return surface, first + asked[surface] - 1
+        # the surface that is furthest behind its share
+        surface = min(shares, key=lambda name: (counts[name] + 1) / shares[name])
+        counts[surface] += 1
+        return surface, first + counts[surface] - 1
 
-    team, until = [Worker() for _ in range(workers)], time.monotonic() + seconds
+    team, until = [_Worker() for _ in range(workers)], time.monotonic() + seconds
     try:
         for worker in team:
             worker.give(next_task())
         while time.monotonic() < until and most > 0:
             wait([worker.pipe for worker in team], timeout=0.25)
             for worker in team:
-                if most > 0 and (done := worker.taken()):
+                if most > 0 and (done := worker.done()):
                     most -= 1
                     worker.give(next_task())
                     yield done
@@ -138,7 +138,7 @@ def load(warm: bool = True) -> None:
     share_drawing()
     answer_queries_here()
     good.answers(), good.plan(), good.bench(), good.configurations(), good.estimate_with_facts(), good.parquet()
-    asked = (
+    commands = (
         *([name, *arguments] for name, arguments in good.START.items()),
         *(["report", "answer.json", "-o", f"out.{ending}"] for ending in ("xlsx", "html", "md")),
         *(["estimate", *good.START["estimate"], "--as-of", day] for day in ("2026-11-20", "2026-06-15")),
@@ -147,31 +147,27 @@ def load(warm: bool = True) -> None:
         ["validate"],
         ["mcp"],
     )
-    quiet = _silent()
-    for arguments in asked if warm else ():
+    # what these write past Python's streams goes nowhere
+    streams = [os.dup(1), os.dup(2)]
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    for arguments in commands if warm else ():
         with folder():
-            judged(Case(arguments, {"answer.json": good.answers()[0]}))
-    for place, descriptor in enumerate(quiet):
+            verdict_of(Case(arguments, {"answer.json": good.answers()[0]}))
+    for place, descriptor in enumerate(streams):
         os.dup2(descriptor, place + 1)
         os.close(descriptor)
     import gc
 
     gc.collect()
-    gc.freeze()
-
-
-def _silent() -> list[int]:
-    kept = [os.dup(1), os.dup(2)]
-    for place in (1, 2):
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, place)
-        os.close(quiet)
-    return kept
+    gc.freeze()  # else each fork copies what the collector touches
 
 
 def _work(pipe: Connection) -> None:
     """Judge cases in folders of their own."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # crashes are what is looked for: no file of gigabytes for each
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     sink = tempfile.TemporaryFile()  # noqa: SIM115
     os.dup2(sink.fileno(), 1)
@@ -180,8 +176,9 @@ def _work(pipe: Connection) -> None:
         surface, number = pipe.recv()
         with folder() as _:
             before, start = peak_bytes(), time.process_time()
-            verdict = judged(case(surface, number))
+            verdict = verdict_of(case(surface, number))
             peak, seconds = peak_bytes(), time.process_time() - start
+            # the peak of a process only grows: this case made it
             if peak > before and peak > MEMORY_BYTES:
                 verdict = Verdict("memory", f"{peak / 1e9:.1f} GB; {verdict.place}")
             if os.fstat(1).st_size and verdict.kind not in BAD:

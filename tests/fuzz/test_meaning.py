@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import gpucost
 from benchmarks.fuzz.cases import Case, InternalError
 from benchmarks.fuzz.effects import effect
-from benchmarks.fuzz.judge import folder, judged
+from benchmarks.fuzz.judge import folder, verdict_of
 from benchmarks.fuzz.meaning import faults_of
 from benchmarks.fuzz.orders import order
 from benchmarks.fuzz.surfaces import case
@@ -39,7 +39,7 @@ def sound(result):
 def test_what_asks_for_less_or_leaves_more_choice_never_costs_more(number):
     """More time, discount or choice, fewer tokens, a smaller model: pairs of questions of the fuzzer."""
     with folder():
-        verdict = judged(case("orders", number))
+        verdict = verdict_of(case("orders", number))
     assert verdict.kind in ("answered", "refused"), verdict
 
 
@@ -53,17 +53,17 @@ def test_an_order_that_does_not_hold_is_told(monkeypatch):
     plain = {"model": "8b", "tokens": 1e9}
     for less, more in (("2", "1"), ("none", "1")):
         with pytest.raises(InternalError, match="more time"):
-            order(Case(["estimate", "more time"], given=(plain | {"deadline": less}, plain | {"deadline": more})))
-    order(Case(["estimate", "more time"], given=(plain | {"deadline": "1"}, plain | {"deadline": "2"})))
+            order(Case(["estimate", "more time"], inputs=(plain | {"deadline": less}, plain | {"deadline": more})))
+    order(Case(["estimate", "more time"], inputs=(plain | {"deadline": "1"}, plain | {"deadline": "2"})))
 
 
 def test_an_argument_that_does_nothing_is_told(monkeypatch):
     answer = {"options": [{"cost_usd": 2.0}]}
     monkeypatch.setattr(gpucost, "fit", lambda **asked: SimpleNamespace(to_dict=lambda: answer | {"request": asked}))
     with pytest.raises(InternalError, match="gpus=8 is ignored"):
-        effect(Case(["fit", "gpus"], given=({"model": "8b"}, 8)))
+        effect(Case(["fit", "gpus"], inputs=({"model": "8b"}, 8)))
     monkeypatch.setattr(gpucost, "fit", lambda **asked: SimpleNamespace(to_dict=lambda: {"gb": len(asked)}))
-    effect(Case(["fit", "gpus"], given=({"model": "8b"}, 8)))
+    effect(Case(["fit", "gpus"], inputs=({"model": "8b"}, 8)))
 
 
 @FEW

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.fuzz.cases import Case
-from benchmarks.fuzz.judge import folder, judged
+from benchmarks.fuzz.judge import folder, verdict_of
 from benchmarks.fuzz.surfaces import SURFACES, case
 
 CASES = 3  # of each surface
@@ -42,7 +42,7 @@ def test_the_judge_sees_each_fault(monkeypatch, tmp_path):
     def asked(action):
         monkeypatch.setattr(sources, "callback", lambda **_: action())
         with folder():
-            return judged(Case(["data", "sources", "--format", "json"])).kind
+            return verdict_of(Case(["data", "sources", "--format", "json"])).kind
 
     assert asked(lambda: None) == "answered"
     assert asked(lambda: 1 / 0) == "crash"
