@@ -36,6 +36,7 @@ from tools import calibrate, choice, ledger, outside, serving_fit, training_fit
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, TABLE = DOCS / "accuracy.md", DOCS / "accuracy.csv"
 ROWS = DOCS / "accuracy-rows.csv"
+# columns of docs/accuracy.csv; the shares between rows and score are those of `measurements.statistics`
 FIELDS = (
     "part",
     "held_out",
@@ -65,6 +66,7 @@ def unseen(
     residual, source = logged - measured.log_measured, measured.row_sources
     doubts = training.row_traits(training.observe(measured), measured, calibration.values)
     keep = training.timed(measured)
+    # a side of a range each: how much slower and how much faster than predicted
     below, above = np.empty_like(residual), np.empty_like(residual)
     for part in choice.folds(source.tolist(), outside.PARTS):
         mine = np.isin(source, list(part))
@@ -100,6 +102,7 @@ def interval_score(items: list[measurements.Item]) -> float | None:
     return float(np.mean(high - low + _MISSED * (np.maximum(low - true, 0) + np.maximum(true - high, 0))))
 
 
+# a situation has a line where enough rows are in it; a row may be in many
 FAMILIES = ("volta", "ampere", "hopper", "blackwell", "cdna3", "gaudi", "tpu", "trainium")
 _STACKS = ("vendor", "megatron", "deepspeed", "sharded", "eager", "compiler", "neuron", "unknown")
 _SITUATIONS: dict[str, Callable[[TrainingRow], bool]] = (
@@ -168,11 +171,12 @@ def _situation_rows(measured: Measurements, items: list[measurements.Item]) -> l
 
 def _unsaid_rows(catalog: Catalog, known: HeldOut) -> list[dict[str, Any]]:
     """Return the table's rows of what a question says: core rows with their software, and with it hidden."""
+    # one situation, so that the lines differ in what is said alone
     applies = _SITUATIONS["dense, bf16, NVIDIA since Ampere"]
     rows = [{**row, "framework": "", "dispatcher": "", "sinks": ""} for row in fits.published(catalog)]
     hidden = training.gather(rows, catalog)
     calibration = training_calibration(catalog)
-    logged = outside.left_out(training_fit.observed(hidden), known.parts)
+    logged = outside.left_out(training_fit.observed(hidden), known.parts)  # fits that knew the software
     unsaid = unseen(hidden, logged, calibration, "unknown_software")
     answer = []
     for part, rows_measured, predicted in (
@@ -197,6 +201,7 @@ def _another_size(measured: Measurements) -> list[measurements.Item]:
     The same source, software, model, accelerator, precision and layout: accelerators and batch alone differ.
     """
     alike: dict[Any, list[tuple[int, int, measurements.Item]]] = {}
+    # as `estimate` does with a speed that a person states
     width = np.full(len(measured.rows), own_speed.WIDTH)
     for item, row in zip(measured.items(np.exp(measured.log_measured), width), measured.rows, strict=True):
         if item.group not in (*training.FLOP_BASES, "gpu_hours"):
@@ -208,6 +213,7 @@ def _another_size(measured: Measurements) -> list[measurements.Item]:
     answer = []
     for sizes in alike.values():
         items = [item for _, _, item in sorted(sizes, key=lambda size: size[:2])]
+        # the next smaller number alone: a speed carries over less the further it is carried
         answer += [replace(smaller, measured=larger.measured) for smaller, larger in pairwise(items)]
     return answer
 
@@ -215,6 +221,7 @@ def _another_size(measured: Measurements) -> list[measurements.Item]:
 def training_rows(measured: Measurements, answers: dict[str, list[measurements.Item]]) -> list[dict[str, Any]]:
     """Return the table's rows for training: core rows with a stated layout, then all rows, then each source."""
     rows = []
+    # core: marked as suited to validation, when the row was entered
     stated = [row.core and row.stated_layout for row in measured.rows]
     for held_out, items in answers.items():
         # a speed that was derived from FLOP/s holds the convention by which FLOP are counted: shown apart
@@ -225,7 +232,7 @@ def training_rows(measured: Measurements, answers: dict[str, list[measurements.I
     left_out = answers["source"]
     rated = [item for item in left_out if item.group in training.FLOP_BASES]
     rows.append(figures("training: rows that state only TFLOP/s or MFU", "source", rated))
-    for source in sorted({item.source for item in left_out}):
+    for source in sorted({item.source for item in left_out}):  # for whoever asks of a stack of their own
         rows.append(
             figures(f"training source: {source}", "source", [item for item in left_out if item.source == source])
         )
@@ -373,6 +380,7 @@ def by_class(catalog: Catalog) -> dict[tuple[str, str, str], list[Mapping[str, A
     for row in catalog.rows("first_predictions"):
         use = uses.get(row["id"], "") if row["kind"] in ("training", "serving") else _LEDGERS[row["kind"]]
         groups.setdefault((row["kind"], use, version[keyed(row)]), []).append(row)
+    # the ledger grows at its end: a later line is of a newer version
     kinds, versions = list(_LEDGERS), list(dict.fromkeys(version.values()))
     order = sorted(groups, key=lambda group: (kinds.index(group[0]), group[1], -versions.index(group[2])))
     return {group: groups[group] for group in order}
@@ -391,6 +399,7 @@ def again(catalog: Catalog, known: HeldOut, served: Mapping[str, measurements.It
 
     Nothing is fitted to load tests, peaks of other people's memory and steps of reinforcement learning.
     """
+    # training and serving by fits without the source; of the other kinds nothing was fitted, so that it is left in
     today = {("training", f"{item.id} {item.metric}"): item for item in known.items["source"]}
     today |= {("serving", name): item for name, item in served.items()}
     for kind, table in (("load", "load"), ("rl", "rl"), ("memory", "training")):
@@ -427,12 +436,14 @@ def _ledger_table(table: Sequence[Mapping[str, str]]) -> list[str]:
         shares = (row["median_abs_error_fraction"], row["interval_coverage_fraction"]) if row else ()
         return [f"{float(share):.0%}" for share in shares] or ["", ""]
 
+    # by class of use: each with the figures of its day, those of today, and the peers on the same rows
     lines = [CLASSES, head("class", "model", "entered", *FIRST, *TODAY, *COLUMNS)]
     lines.append(head(*["---"] * 3, *["--:"] * (len(FIRST) + len(TODAY) + len(COLUMNS))))
     for (kind, use, version), singles in by_class(catalog).items():
         cells = _cells_of(singles, peers)
         mine = (*cells[: len(FIRST)], *now(kind, use, version), *cells[len(FIRST) :])
         lines.append(head(use, version, days[version], *mine))
+    # sources that today's model predicts worse
     sources = by_source(catalog)
     lines += [_WORSE, head("source", "kind", *FIRST, *TODAY), head("---", "---", *["--:"] * (len(FIRST) + len(TODAY)))]
     for (kind, source), singles in sources.items():
@@ -440,6 +451,7 @@ def _ledger_table(table: Sequence[Mapping[str, str]]) -> list[str]:
         row = today.get(f"{kind}: {source}")
         if row and len(singles) >= LEAST_FIGURES and float(row["median_abs_error_fraction"]) > first + NOTABLE:
             lines.append(head(source, kind, *_cells_of(singles, peers)[: len(FIRST)], *now(kind, source)))
+    # source by source
     lines += [_ALSO_WORSE, head("source", "kind", "model", "entered", *FIRST, *TODAY)]
     lines.append(head(*["---"] * 4, *["--:"] * (len(FIRST) + len(TODAY))))
     for (kind, source), singles in sources.items():
@@ -466,6 +478,7 @@ def _cells_of(singles: Sequence[Mapping[str, Any]], peers: Mapping[str, Sequence
     error, inside = np.abs(predicted / measured - 1), (low <= measured) & (measured <= high)
     beyond = np.maximum(np.log(low / measured), 0) + np.maximum(np.log(measured / high), 0)
     score = float(np.mean(np.log(high / low) + _MISSED * beyond))
+    # a peer is asked of what it can express: its median stands on fewer rows, whose number is said
     theirs = [
         [
             abs(peers[single["id"]][place] / single["measured"] - 1)
@@ -528,6 +541,7 @@ def _load_table(catalog: Catalog) -> list[str]:
         mine = measurements.statistics(tests)
         cells = [str(len(tests)), *(f"{mine[name]:.0%}" for name in _LOAD_FIGURES)]  # type: ignore[literal-required]
         for peer in peers:
+            # ours on the rows of the peer: others may be easier
             both = [(others[peer, item.id, metric], item) for item in tests if (peer, item.id, metric) in others]
             theirs = np.median([abs(value / item.measured - 1) for value, item in both]) if both else np.nan
             ours = np.median([abs(item.predicted / item.measured - 1) for _, item in both]) if both else np.nan
@@ -542,6 +556,7 @@ def _beside_calculon() -> dict[str, str]:
     rule = dict(zip([row.id for row in measured_rows.rows], np.exp(training.rule_of_thumb(measured_rows)), strict=True))
     with ROWS.open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["id"] in ran]
+    # as the table of rows has it: ours is without the source of the row in the fit
     measured = np.array([float(row["measured"]) for row in rows])
     theirs = {
         "its": [ran[row["id"]] for row in rows],

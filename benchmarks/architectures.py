@@ -56,7 +56,7 @@ def compare(write: bool) -> int:
     for name, entry in table.items():
         counted = float(total_parameters(stack([architecture_of(entry["config"], name)]))[0])
         truth = _transformers_count(entry["config"]) if entry["truth"] == "transformers" else entry["parameters"]
-        truth = truth or entry["parameters"]
+        truth = truth or entry["parameters"]  # where the installed version does not know the model
         if not truth:
             print(f"{name:28} {counted:18,.0f}  no truth")
             continue

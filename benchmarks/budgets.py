@@ -33,6 +33,7 @@ from gpucost.errors import GpuCostError
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "budgets.md"
 DAYS = tuple(date(2025, month, 1) for month in (3, 6, 9, 12)) + tuple(date(2026, month, 1) for month in (2, 4, 6, 8))
+# as people ask: with a deadline, a chip, a method, or nothing but the model
 QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("estimate", {"model": "70b", "tokens": "2t", "deadline": "60d"}),
     ("estimate", {"model": "llama-3-8b", "tokens": "50m", "method": "lora", "gpus": 1}),
@@ -94,6 +95,7 @@ def _speed_errors(whole: Catalog) -> dict[tuple[str, str], list[float]]:
     Of training those of measurements left out of the fit, of serving those of today's fit.
     """
     errors: dict[tuple[str, str], list[float]] = defaultdict(list)
+    # rows of training as docs/accuracy-rows.csv predicts them, without their source
     with (ROOT / "docs" / "accuracy-rows.csv").open(newline="", encoding="utf-8") as file:
         predicted = {row["id"]: float(row["predicted"]) / float(row["measured"]) for row in csv.DictReader(file)}
     items, _ = serving.predict(serving.gather(whole.rows("serving_measurements"), whole), serving_calibration(whole))
@@ -161,6 +163,7 @@ def records(last: date, days: tuple[date, ...] = DAYS) -> tuple[list[Record], in
             ask = estimate if kind == "estimate" else inference
             extra = {"with_facts": False} if kind == "estimate" else {}
             with suppress(GpuCostError):
+                # many options: where the first is gone, the next one that was still there is looked for among them
                 options = ask(**question, **extra, top=40, catalog=catalog).payload["options"]  # type: ignore[operator]
                 answer = record(whole, day, number, options)
                 answers.append(answer)

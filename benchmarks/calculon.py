@@ -27,8 +27,10 @@ NODE_GPUS = 8
 def expresses(row: TrainingRow) -> bool:
     """Tell whether Calculon can say what a row states."""
     layout, model = row.layout, row.architecture
+    # no experts, no context parallelism, no sharded weights: it has no words for them
     dense = model.experts == 0 and model.ffn_hidden > 0 and layout.context == 1 and layout.sharding < 3
     plain = row.method == "full" and not row.tuning and row.stated_layout and layout.precision in ("bf16", "fp16")
+    # whole nodes, or one tensor group inside a node
     whole = layout.tensor <= NODE_GPUS and (layout.gpus % NODE_GPUS == 0 or layout.gpus == layout.tensor)
     return dense and plain and whole and row.accelerator.id in SYSTEMS
 
@@ -98,7 +100,7 @@ def main() -> None:
             model.compile(system, Llm.Execution.from_json(execution(row)))
             model.run(system)
         except (Llm.Error, AssertionError, ZeroDivisionError) as error:
-            refused += 1
+            refused += 1  # by its own rules, such as heads that the degree does not divide
             print(f"{row.id}: {error}", file=sys.stderr)
             continue
         tokens = row.layout.global_batch * row.sequence_tokens

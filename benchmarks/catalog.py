@@ -22,6 +22,7 @@ from typing import Any
 
 from gpucost.schemas import DUCKDB_TYPES, TABLES
 
+# the columns that a person would write; the others are derived
 _THIN = "provider, gpu, gpus, region, option, instance_type, usd_per_gpu_hour, valid_from, observed_on, recorded_on"
 _LATER = {
     "prices": ["prices", "--gpu", "h100", "--by", "provider"],
@@ -36,6 +37,7 @@ def write_book(folder: Path, rows: int, offers: int) -> None:
     """Write `rows` prices of `offers` offers, seen day by day, some recorded late and some valid from earlier."""
     import duckdb
 
+    # by arithmetic on the number of a row, so that a book of any size is the same each time
     gpus = "['h100-sxm5-80gb', 'a100-sxm4-80gb', 'h200-sxm-141gb', 'b200-sxm']"
     values = {
         "offer_id": f"'synthetic/' || (i % {offers})",
@@ -60,6 +62,7 @@ def write_book(folder: Path, rows: int, offers: int) -> None:
         "source_id": "'user'",
         "confidence": "'high'",
     }
+    # every column of the table in its type, empty where nothing is written
     columns = ", ".join(
         f'CAST({values.get(column.name, "NULL")} AS {DUCKDB_TYPES[column.kind]}) AS "{column.name}"'
         for column in TABLES["offers"].columns
@@ -93,7 +96,7 @@ def _write_books(folder: Path, rows: int, offers: int) -> None:
         for name, columns, how in zip(NAMES, ("*", "*", _THIN), ("FORMAT parquet", "HEADER", "HEADER"), strict=True):
             for path, source in ((books[name], whole), (books[f"{name}, twice"], twice)):
                 file = path / f"offers.{'parquet' if name == 'Parquet' else 'csv'}"
-                if not file.exists():
+                if not file.exists():  # the first of them was written above
                     connection.execute(f"COPY (SELECT {columns} FROM {source}) TO '{file}' ({how})")
 
 
@@ -128,6 +131,7 @@ def measured(books: dict[str, Path], cache: Path) -> list[dict[str, Any]]:
         commands = {"the first": _LATER["estimate"], **({} if "twice" in name else _LATER)}
         for label, arguments in commands.items():
             figures = command(arguments, book, cache)
+            # a benchmark of what is answered wrongly would measure nothing
             refused = figures["exit_code"] != 0
             assert refused == ("twice" in name), figures["error"]
             assert not refused or re.search(r"stands twice: keep one row \(the other is row [\d,]+\)", figures["error"])

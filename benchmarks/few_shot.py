@@ -33,7 +33,7 @@ MEAN, WIDTH = "macro-average", "half width that holds 80 %"
 PROMISED = "the same, of widths narrowed by closeness"
 _AFTER = [*(f"after_{runs}_fraction" for runs in _RUNS), "after_all_others_fraction"]
 HEADING = ["source", "runs", *_AFTER, "worse_after", "beyond_noise_after"]
-ROUNDING = 5e-4
+ROUNDING = 5e-4  # of an error: less is no difference
 
 
 class Entry(NamedTuple):
@@ -53,6 +53,7 @@ def _of_source(features: Floats, residual: Floats, draws: int) -> list[Entry]:
     plain = covariances(features[:, :PLAIN], features[:, :PLAIN])[1]
     usual = float(np.median(np.abs(np.expm1(residual))))
     for runs in _RUNS:
+        # draws at once, as the rows of a matrix: the first of a draw are known, the others are predicted
         order = np.array([random.permutation(count) for _ in range(draws if runs else 1)])
         known, other = order[:, :runs], order[:, runs:]
         left, narrower = residual[other], np.ones(other.shape)
@@ -122,6 +123,7 @@ def table(draws: int = 1000, most: int | None = None) -> str:
         widths = [weighted_quantile(sizes, weight, 0.8) for sizes, weight in zip(columns_of, voices, strict=True)]
         return [*(f"{width / widths[0]:.4f}" for width in widths), ""]
 
+    # a line for each source, then what holds over all of them
     rows = [figures(name, entries, whole[name]) for name, entries in taught.items()]
     for name, cells in ((MEAN, means), (WIDTH, against_none("sizes")), (PROMISED, against_none("widths"))):
         rows.append(dict(zip(HEADING, [name, "", *cells, "", ""], strict=True)))

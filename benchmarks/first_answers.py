@@ -40,6 +40,7 @@ QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("Serve gpt-oss-120b", "inference", {"model": "gpt-oss-120b"}),
     ("Serve DeepSeek-V3 in FP8", "inference", {"model": "deepseek-v3", "precision": "fp8"}),
 )
+# where only one of offer and list names a machine, the names do not tell them apart
 _LISTS = """
 SELECT o.source_id, any_value(s.publisher) AS publisher, max(o.observed_on) AS seen_on,
     arg_max(o.usd_per_gpu_hour, o.observed_on) AS usd
@@ -61,6 +62,7 @@ class FirstAnswer(NamedTuple):
     @property
     def is_consistent(self) -> bool:
         """Tell whether an answer that no list shows says so."""
+        # the sentence that an answer says where the newest list is older than that
         sentence = unlisted(LISTED_DAYS + 1, "shipped").strip()
         return bool(self.lists) != (sentence in self.headline)
 

@@ -18,12 +18,14 @@ class Picture(NamedTuple):
     chart: str
 
 
+# asked when it is drawn: importing this module answers nothing
 def _ask(question: str, *places: Any, **arguments: Any) -> Any:
     import gpucost
 
     return getattr(gpucost, question)(*places, **arguments)
 
 
+# in the order of the questions that people ask
 PICTURES = (
     Picture(
         "estimate",

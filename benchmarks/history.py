@@ -36,6 +36,7 @@ SOURCES = {  # first word of a file, and cloud where the source is one per cloud
     "cyclenerd": "cyclenerd-google-cloud-price-history",
     "skypilot": "romilbhardwaj-skypilot-catalog-price-history",
 }
+# names of clouds that the catalog writes otherwise
 SELLERS = {"ovhcloud": "ovh"}
 V100, V100_32, H100 = "v100-pcie-16gb|v100-sxm2-16gb", "v100-pcie-32gb|v100-sxm2-32gb", "h100-pcie-80gb|h100-sxm5-80gb"
 NAMED = {  # cloud or "", and name of a chip -> what it is, where the name alone says less
@@ -45,6 +46,7 @@ NAMED = {  # cloud or "", and name of a chip -> what it is, where the name alone
 PARTS = re.compile(r"Standard_NV(4|6|8|12|16|18|24)a.*_v\d|.*_Promo")  # machines with a part of a chip, or half-priced
 DAILY = ("skypilot",)  # sources whose spot prices are in their daily series
 _SMALLEST_STEP = 0.01  # of a daily series
+# column of prices -> option, and months of its term
 OPTIONS = {
     "on_demand": ("on_demand", 0),
     "spot": ("spot", 0),
@@ -159,10 +161,12 @@ def _points(row: Row, file: str, chips: Chips, drops: Counter[tuple[str, str]]) 
     if reasons or chip is None:
         drops[source, reasons[0]] += 1
         return
+    # the dearest zone, where zones differ; a region of one price has no second one
     high = row.get("spot_max") if daily and row["spot_max"] != row["spot_min"] else None
     region = "" if row["cloud"] in ONE_LIST else row["region"]
     for name, price in prices.items():
         option, term = OPTIONS[name]
+        # RunPod sells on demand in its secure cloud and in its community cloud
         if row["cloud"] == "runpod" and option == "on_demand":
             option = "secure" if row["instance"].endswith("_SECURE") else "community"
         usd = float(price) if price and float(price) > 0 and row.get("event") != "gone" else None

@@ -48,6 +48,7 @@ _MOST_SEQUENCES = 2048  # in flight: the end of the search
 
 def plain(model: Architecture) -> bool:
     """Tell whether all layers of a model are alike: full attention, a gated feed-forward or routed experts alone."""
+    # latent attention, windows and shared experts have costs that no published configuration of plain layers says
     attends = model.attention in ("gqa", "mha", "mqa") and not (model.window_layers or model.linear_layers)
     alike = not (model.shared_experts or model.first_dense_layers) and model.moe_layer_step == 1
     return attends and alike and model.gated and not model.blocks
@@ -86,6 +87,7 @@ def config(model: Architecture, format_: str) -> dict[str, Any]:
 
 def aiconfigurator(folder: Path) -> Callable[[LoadTest, ReplicaEngine], Figures | None]:
     """Return how AIConfigurator answers a test; None where it has no such model, system or engine."""
+    # its own packages beside ours: at the end of the path, so that ours win
     sys.path.append(str(folder))
     logging.disable(logging.WARNING)
     from aiconfigurator.cli.api import cli_estimate  # type: ignore[import-not-found]
@@ -122,7 +124,7 @@ def aiconfigurator(folder: Path) -> Callable[[LoadTest, ReplicaEngine], Figures 
             def carries(batch: int) -> bool:
                 try:
                     return bool(batch / at(batch)["e2e_mean_s"] >= test.rate)
-                except RuntimeError:  # it does not fit
+                except RuntimeError:  # so many do not fit: the search goes on among fewer
                     return True
 
             low, high = 1, _MOST_SEQUENCES  # the fewest in flight that carry the rate
@@ -178,6 +180,7 @@ def blis(folder: Path) -> Callable[[LoadTest, ReplicaEngine], Figures | None]:
             )
             requests = json.loads(Path(scratch, "answer.json").read_text("utf-8"))["requests"]
         times = {"ttft_{}_ms": ("ttft_ms", 1.0), "tpot_{}_ms": ("itl_ms", 1.0), "e2e_{}_s": ("e2e_ms", 1000.0)}
+        # percentiles over requests, as a load generator prints them
         figures: Figures = {}
         for label, (name, unit) in times.items():
             each = np.array([request[name] for request in requests if request["e2e_ms"]]) / unit
@@ -207,7 +210,7 @@ def answers(folder: Path) -> Iterator[tuple[str, str, str, str]]:
             print(f"{row.id}: {' '.join(str(error).split())[:200]}", file=sys.stderr)
             continue
         for metric, value in (figures or {}).items():
-            if (index, metric) in stated:
+            if (index, metric) in stated:  # what no test measured compares with nothing
                 yield row.id, peer, metric, f"{value:.4g}"
 
 

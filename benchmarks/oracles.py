@@ -31,12 +31,14 @@ from gpucost.units import GB, GIB, SECONDS_PER_DAY
 Question = dict[str, Any]
 Differences = list[str]  # of one question, in words
 
+# dense models and mixtures of all sizes, with other attention, formats and tied embeddings among them
 MODELS = (
     "llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b", "llama-2-13b", "qwen2.5-14b", "qwen3-32b", "llama-3.1-70b",
     "mixtral-8x7b", "qwen3-30b-a3b", "gpt-oss-20b", "gpt-oss-120b", "llama-3.1-405b", "deepseek-v3", "gpt-3-175b",
     "mistral-7b", "gemma-2-9b",
 )  # fmt: skip
 SMALL = MODELS[:7]
+# those that many sell first: questions of price draw from the beginning
 GPUS = (
     "h100-sxm", "h200-sxm", "b200-sxm", "a100-80gb-sxm", "a100-sxm4-40gb", "a100-pcie-80gb", "l40s", "l4", "rtx-4090",
     "rtx-3090", "mi300x", "v100-sxm2-32gb", "rtx-a6000", "h100-pcie", "gaudi2", "mi325x",
@@ -111,6 +113,7 @@ def unequal(names: tuple[str, ...], ratio: float = NEAR, **faces: Mapping[str, A
         f"{name}: {first} {ours[name]}, {other} {theirs[name]}"
         for other, theirs in others
         for name in names
+        # equal first: of two that are None neither is close
         if not (ours[name] == theirs[name] or (ours[name] and theirs[name] and close(ours[name], theirs[name], ratio)))
     ]
 
@@ -122,6 +125,7 @@ def _speed_differs(arguments: Question, catalog: Catalog) -> Differences:
     """Compare the layout, speed and memory of throughput and estimate, and the sums of the estimate."""
     timed = answer("throughput", catalog, **arguments)
     priced = answer("estimate", catalog, tokens=1e10, usd_per_gpu_hour=USD, with_facts=False, **arguments)
+    # of what nobody sells in such a number there is no estimate, but the deployment behind it
     if isinstance(priced, Refusal) and re.search("units of|smallest order", priced.text):
         return _deployment_differs(arguments, timed, catalog)  # nobody sells so many: they have a speed and no price
     if differences := refused(throughput=timed, estimate=priced):
@@ -232,6 +236,7 @@ def _fewest_differs(arguments: Question, catalog: Catalog) -> Differences:
 def _sweep_differs(arguments: Question, catalog: Catalog) -> Differences:
     """A row of a sweep is the first option of the question."""
     priced = answer("estimate", catalog, tokens=1e10, usd_per_gpu_hour=USD, with_facts=False, **arguments)
+    # a sweep takes lists, here of one value each
     lists = {name: [value] for name, value in {**arguments, "tokens": 1e10, "usd_per_gpu_hour": USD}.items()}
     row = gpucost.sweep("estimate", **lists).frame.iloc[0]
     if isinstance(priced, Refusal):
@@ -251,6 +256,7 @@ def _owning_differs(arguments: Question, catalog: Catalog) -> Differences:
     """Owning counts on the speed that throughput finds."""
     arguments = {name: arguments[name] for name in ("model", "gpu", "gpus")}
     timed = answer("throughput", catalog, **arguments)
+    # so few runs that any cluster has the time for them
     owned = answer("tco", catalog, tokens=1e9, runs_per_year=0.001, rent=USD, draws=0, **arguments)
     if isinstance(owned, Refusal) and owned.kind == "PriceMissingError":
         raise AllRefuse("not sold")  # what nobody sells can be rented, and timed
@@ -281,10 +287,15 @@ def _owned_differs(arguments: Question, catalog: Catalog) -> Differences:
     differences = unequal(("own_npv_usd", "rent_npv_usd", "saving_usd", *_OWNED[:2]), tco=flat, sweep=row)
     if tool["present_value_usd"] != compact.rounded(net):
         differences.append(f"present values: tool {tool['present_value_usd']}, library {net}")
+    # the page says two of them
     shown = {"saving_usd": page["saving_usd"], _OWNED[0]: page["own_usd_per_gpu_hour"]}
     differences += unequal(("saving_usd", _OWNED[0]), tco=flat, page=shown)
     differences += unequal(_OWNED, tco=payload, json=json.loads(owned.to_json()))
-    return differences + _workbook_differs(owned, {"npv_own_usd": net["own"], "npv_rent_usd": net["rent"]})
+    values, _ = written(owned, "xlsx")
+    for name, value in (("npv_own_usd", net["own"]), ("npv_rent_usd", net["rent"])):
+        if values.get(name) is None or not close(values[name], value, 1e-6):
+            differences.append(f"{name}: workbook {values.get(name)}, library {value}")
+    return differences
 
 
 # --- Serving: a replica, a fleet, its month.
@@ -358,6 +369,7 @@ def _fleet_differs(arguments: Question, catalog: Catalog) -> Differences:
     """Replicas, instances and accelerators of a load add up, and its month is hours × price; each format says so."""
     from gpucost.workloads.counts import Accelerators, Replicas
 
+    # what is drawn as tokens is what a month of the service makes
     load = {"tokens_per_month": arguments.pop("tokens"), **arguments}
     served = answer("inference", catalog, top=3, **load)
     tool = _attempt(tools.call, "inference", load)
@@ -368,7 +380,7 @@ def _fleet_differs(arguments: Question, catalog: Catalog) -> Differences:
         return differences
     names = ("usd_per_month", "usd_per_mtok", "tpot_ms")
     differences = unequal((*names, "gpus"), inference=served.best, sweep=row)
-    short = tool["options"][0]
+    short = tool["options"][0]  # rounded to what an agent reads
     differences += unequal(
         names, 1e-12, tool=short, inference={name: compact.rounded(served.best[name]) for name in names}
     )
@@ -400,6 +412,7 @@ def _formats_differ(result: Any, figure: str) -> Differences:
         differences.append(f"{figure}: CSV {row[figure]}, library {value}")
     if not close(float(result.to_frame()[figure].iloc[0]), value, 1e-11):
         differences.append(f"{figure}: frame {result.to_frame()[figure].iloc[0]}, library {value}")
+    # people read whole dollars
     if f"{value:,.0f}" not in result.to_markdown():
         differences.append(f"Markdown lacks {value:,.0f}")
     return differences
@@ -417,22 +430,13 @@ def written(result: Any, form: str) -> Any:
         result.to_excel(path)
         book = load_workbook(path, read_only=True, data_only=True)
         rows = list(book["Summary"].iter_rows(values_only=True))
+        # figures stand under `now`, beside the names by which formulas call them
         head = next(place for place, row in enumerate(rows) if "now" in row)
         now, name = rows[head].index("now"), rows[head].index("name")
         values = {row[name]: row[now] for row in rows[head + 1 :] if len(row) > name and row[name]}
         offers = list(book["Offers"].iter_rows(values_only=True)) if "Offers" in book.sheetnames else []
         book.close()
         return values, offers
-
-
-def _workbook_differs(result: Any, expected: Mapping[str, float]) -> Differences:
-    """Compare the named answers of a workbook's sheet Summary, as its cells hold them."""
-    values, _ = written(result, "xlsx")
-    return [
-        f"{name}: workbook {values.get(name)}, library {value}"
-        for name, value in expected.items()
-        if values.get(name) is None or not close(values[name], value, 1e-6)
-    ]
 
 
 WRITTEN = {  # what the sheet Summary of each question is held against
@@ -462,6 +466,7 @@ def _files_differ(arguments: Question, catalog: Catalog) -> Differences:
     if f"{best[figure]:,.0f}" not in page:
         differences.append(f"the page lacks {best[figure]:,.0f}")
     data = re.findall(r'<script type="application/json" id="chart-\d+">(.*?)</script>', page, re.DOTALL)
+    # a chart may leave the figure out; where it has any, ours is among them
     numbers = {float(text) for chart in data for text in re.findall(rf'"{first}":\s*([-+.\deE]+)', chart)}
     if numbers and not any(close(number, best[first], 1e-6) for number in numbers):
         differences.append(f"no chart of the page has {first} {best[first]}")
@@ -488,6 +493,7 @@ def _tools_differ(arguments: Question, catalog: Catalog) -> Differences:
     fitted, tool = answer("fit", catalog, **fit), _attempt(tools.call, "fit", fit)
     if differences := refused(fit=fitted, tool=tool):
         return differences
+    # a tool shows the largest parts alone
     largest = [row["needed_gb"] for row in tool["components"]]
     ours = [compact.rounded(row["needed_gb"]) for row in fitted.payload["components"][: len(largest)]]
     differences = [] if largest == ours else [f"components: tool {largest}, fit {ours}"]
@@ -509,6 +515,7 @@ def _choice_differs(arguments: Question, catalog: Catalog) -> Differences:
     row, gpu = chosen.payload["rows"][0], {"gpu": chosen.payload["rows"][0]["gpu"]}
     if purpose == "serving":
         best = gpucost.inference(arguments["model"], tokens_per_month=arguments["tokens"], catalog=catalog, **gpu).best
+        # of a year, as a choice counts a service
         pairs = {"rent_usd": 12 * best["usd_per_month"], "gpus": best["gpus"]}
     else:
         method = {"method": "lora"} if purpose == "fine-tuning" else {}
@@ -575,7 +582,7 @@ KINDS: dict[str, Kind] = {  # how a question is drawn, how it is judged, how oft
 
 def question_of(seed: int, number: int, only: str | None = None) -> tuple[str, Question]:
     """Return the question of a number: the same for the same seed on every machine."""
-    dice = random.Random(f"{seed} {number}")
+    dice = random.Random(f"{seed} {number}")  # by text, whose hash is the same in every process
     names, weights = list(KINDS), [kind[2] for kind in KINDS.values()]
     kind = only or dice.choices(names, weights)[0]
     return kind, KINDS[kind][0](dice)

@@ -14,6 +14,7 @@ from gpucost.calibration import serving, training
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 
+# steps of serving that the short profile measures, by what a bench's row says of them
 _SHORT_STEPS = {
     tuple(case.arguments[name] for name in ("model", "phase", "batch", "context"))
     for case in cases_of("short", 1)
@@ -31,6 +32,7 @@ def figures(errors: list[float]) -> str:
 def _training_errors(catalog: Catalog, bench: dict, gpu: str, short: set[str]) -> dict[str, list[float]]:
     """Return the errors of all steps, of those beyond the short profile, and of these after it."""
     rows = from_bench.training_rows(bench, gpu)
+    # as `gpucost calibrate` would learn from the short bench of this machine
     learned = training.gather([row for row in rows if row["id"] in short], catalog, as_written=True)
     base = training_calibration(catalog)
     tuned = training.tune(learned, base) if learned.rows else base

@@ -16,6 +16,7 @@ import sys
 from statistics import median
 from typing import Any
 
+# of one accelerator, and of all offers
 _ALLOWED_MS = {"one": 150.0, "all": 300.0}
 # what is asked, and the field that is changed with the values it gets in turn: no answer is asked twice
 CASES: dict[str, tuple[str, str, str, str]] = {
@@ -55,32 +56,28 @@ def measure(changes: int) -> dict[str, dict[str, float]]:
         program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
         with sync_playwright() as play:
             browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
-            answers = {name: _case(browser, server.pid, address[0], *case, changes) for name, case in CASES.items()}
+            answers: dict[str, dict[str, float]] = {}
+            for name, (tab, question, field, form) in CASES.items():
+                page = browser.new_page(viewport={"width": 1400, "height": 900})
+                page.goto(f"{address[0]}?{question}&tab={tab}")
+                page.locator("#answer[aria-busy=false]").wait_for()
+                page.wait_for_timeout(300)  # fonts and pictures that come after the answer
+                talk = page.context.new_cdp_session(page)
+                talk.send("Performance.enable")
+                rows = []
+                for number in range(changes + 2):  # two that warm up
+                    before_s = (_process_s(server.pid), *_renderer_s(talk))
+                    elapsed_ms = page.evaluate(_CHANGE, [field, form.format(101 + number)])
+                    after_s = (_process_s(server.pid), *_renderer_s(talk))
+                    rows.append((elapsed_ms, *(1e3 * (b - a) for a, b in zip(before_s, after_s, strict=True))))
+                page.close()
+                names = ("elapsed_ms", "server_cpu_ms", "renderer_cpu_ms", "script_ms", "layout_ms")
+                answers[name] = {label: median(row[at] for row in rows[2:]) for at, label in enumerate(names)}
             browser.close()
     finally:
         server.terminate()
         server.wait()
     return answers
-
-
-def _case(
-    browser: Any, server: int, address: str, tab: str, question: str, field: str, form: str, changes: int
-) -> dict[str, float]:
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
-    page.goto(f"{address}?{question}&tab={tab}")
-    page.locator("#answer[aria-busy=false]").wait_for()
-    page.wait_for_timeout(300)  # fonts and pictures that come after the answer
-    talk = page.context.new_cdp_session(page)
-    talk.send("Performance.enable")
-    rows = []
-    for number in range(changes + 2):  # two that warm up
-        server_s, renderer_s = _process_s(server), _renderer_s(talk)
-        elapsed_ms = page.evaluate(_CHANGE, [field, form.format(101 + number)])
-        used_s = (_process_s(server) - server_s, *(b - a for a, b in zip(renderer_s, _renderer_s(talk), strict=True)))
-        rows.append((elapsed_ms, *(1e3 * seconds for seconds in used_s)))
-    page.close()
-    names = ("elapsed_ms", "server_cpu_ms", "renderer_cpu_ms", "script_ms", "layout_ms")
-    return {name: median(row[at] for row in rows[2:]) for at, name in enumerate(names)}
 
 
 def _renderer_s(talk: Any) -> tuple[float, ...]:
@@ -95,7 +92,7 @@ def _renderer_s(talk: Any) -> tuple[float, ...]:
 
 def _process_s(number: int) -> float:
     """Return the processor time of a process, from /proc."""
-    with open(f"/proc/{number}/stat") as file:
+    with open(f"/proc/{number}/stat") as file:  # the name of the program, in brackets, may hold spaces
         cells = file.read().rpartition(")")[2].split()
     return (int(cells[11]) + int(cells[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -39,6 +39,7 @@ def read(text: str) -> list[dict[str, Any]]:
 
 def picture(text: str) -> str:
     """Draw the three jobs side by side, as `gpucost prices index -o index.html` draws them below each other."""
+    # each chart as a panel of one picture, which names its schema once
     panels = [{**specification(chart), "width": 240, "title": chart.title} for chart in charts(read(text))]
     for panel in panels:
         del panel["$schema"]
@@ -49,6 +50,7 @@ def page(text: str) -> str:
     """Write the page of the index and of the forecasts."""
     rows = read(text)
     lines = yearly(rows)
+    # a column for each year that the index holds, and the last month beside them
     years = [name for name in lines[0] if name.startswith("usd_2")]
     head = ["job", "seller", "option", *(name[4:] for name in years), f"{max(row['month'] for row in rows):%Y-%m}"]
     last = max(row["month"] for row in rows)

@@ -46,6 +46,7 @@ def as_markdown(rows: list[dict[str, Any]], native: Mapping[str, Any]) -> str:
     ]
     lines += ["", f"{inside} of {len(rows)} published figures lie inside the range.", "", "Findings:", ""]
     lines += [f"- **{row['id']}**: {row['notes']}." for row in rows if not row["inside"]]
+    # what of the hours is steps: the rest of so short a run is start-up, which no overhead of long runs says
     steps = native["estimated_gpu_hours"] / (1 + native["overhead_fraction"])
     lines += [
         "",
@@ -64,6 +65,7 @@ def page(rows: list[dict[str, Any]] | None = None) -> str:
     """Return the page of the runs as they are compared, here unless they were already."""
     catalog = open_catalog()
     rows = rows or compare_runs(catalog)
+    # the one run of software written for it alone, which no typical software is like
     native = next(row for row in catalog.rows("published_runs") if row["id"] == "gpt-2-124m-llm.c")
     return as_markdown(rows, compare_run(native, catalog, "native"))
 

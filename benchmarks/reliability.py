@@ -42,6 +42,7 @@ def coverage(rows: Sequence[Row], level: float) -> float:
     >>> coverage([row, row._replace(measured=85.0)], 0.8), coverage([row, row._replace(measured=85.0)], 0.95)
     (0.5, 1.0)
     """
+    # a side holds half of what the range promises, whatever the other side's width
     stretch = math.log(1 - level) / math.log(1 - PROMISED)
     inside = 0
     for row in rows:
@@ -55,6 +56,7 @@ def speeds(table: str) -> str:
     """Draw predicted against measured tokens/s per accelerator, on logarithmic axes."""
     rows = read(table)
     values = [value for row in rows for value in (row.measured, row.predicted)]
+    # whole powers of ten around all values, the same on both axes
     ends = [10.0 ** math.floor(math.log10(min(values))), 10.0 ** math.ceil(math.log10(max(values)))]
     points = [row._asdict() for row in rows]
     scale = {"type": "log", "domain": ends}

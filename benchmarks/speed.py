@@ -34,7 +34,9 @@ _SERVED_ON = ("a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm")
 POWERS = [2.0**k for k in range(3, 15)]
 _MULTIPLES = [8.0 * k for k in range(1, 2049)]
 CASES = 1_000_000
+# what a question may take, warm
 _BUDGET_S = {"estimate": 0.050, "owning": 0.050, "monte_carlo_10k_x_60": 1.0, "mix_60_x_6": 5.0}
+# six ways to have capacity, with the purchase: what the mix is sized by
 _SUPPLIES = [
     {"name": "reserved_1y", "kind": "reserved", "usd_per_gpu_hour": 2.1, "term_months": 12, "unit_gpus": 8},
     {"name": "reserved_3y", "kind": "reserved", "usd_per_gpu_hour": 1.7, "term_months": 36, "unit_gpus": 8},
@@ -42,17 +44,6 @@ _SUPPLIES = [
     {"name": "other_cloud", "kind": "on_demand", "usd_per_gpu_hour": 3.4},
     {"name": "spot", "kind": "spot", "usd_per_gpu_hour": 1.6, "stretch_ratio": 1.15, "max_share_fraction": 0.2},
 ]
-
-
-def _median_s(call: Callable[[], Any], times: int) -> float:
-    """Return the median time of a call, after one that warms up."""
-    call()
-    times_s = []
-    for _ in range(times):
-        start = time.perf_counter()
-        call()
-        times_s.append(time.perf_counter() - start)
-    return statistics.median(times_s)
 
 
 def search(catalog: Catalog, gpus: list[float]) -> Callable[[], layouts.BestLayouts]:
@@ -66,6 +57,7 @@ def search(catalog: Catalog, gpus: list[float]) -> Callable[[], layouts.BestLayo
 def _training_cases(catalog: Catalog) -> Callable[[], Any]:
     """Return the timing of a million explicit cases of training."""
     rng = np.random.default_rng(0)
+    # powers of two, as layouts are; sizes from one accelerator to thousands
     tensor, pipeline, data = (2.0 ** rng.integers(0, high, CASES) for high in (4, 4, 6))
     micro = 2.0 ** rng.integers(0, 2, CASES)
     cases = LayoutQuestion(
@@ -89,7 +81,7 @@ def _serving_cases(catalog: Catalog) -> Callable[[], None]:
     prompt, output = dice.integers(16, 8192, CASES).astype(float), dice.integers(16, 1024, CASES).astype(float)
 
     def timed() -> None:
-        for first in range(0, CASES, CHUNK):
+        for first in range(0, CASES, CHUNK):  # as sweeps do: larger columns fall out of the caches
             part = slice(first, first + CHUNK)
             steps.steady(case.take(replica[part]), batch[part], prompt[part], output[part])
 
@@ -115,7 +107,16 @@ def measure(repeats: int) -> dict[str, float]:
         "million_training_cases": _training_cases(catalog),
         "million_serving_cases": _serving_cases(catalog),
     }
-    seconds = {f"{name}_s": _median_s(call, repeats) for name, call in questions.items()}
+    seconds = {}
+    for name, call in questions.items():
+        call()  # warms up: modules are imported, tables are loaded
+        times_s = []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            call()
+            times_s.append(time.perf_counter() - start)
+        seconds[f"{name}_s"] = statistics.median(times_s)
+    # layouts that were timed, not those that the rules of the search left out before
     candidates = int(search(catalog, POWERS)().candidates.sum())
     return seconds | {
         "layouts_per_s": candidates / seconds["powers_of_two_s"],

@@ -71,6 +71,7 @@ def measured(kind: str, cases: int, workers: int) -> dict[str, float]:
     """Return seconds, cases per second, processor time and the peak memory of the largest process."""
     fixed, count_of_fixed, axis = ASKED[kind]
     folder = Path(tempfile.mkdtemp(prefix="sweep-"))
+    # at least one step of the last axis: fewer cases than the others make cannot be asked for
     varied = axis(max(1, cases // count_of_fixed))
     command = [sys.executable, "-m", "gpucost", "sweep", *fixed, *varied, "--workers", str(workers)]
     try:

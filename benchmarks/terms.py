@@ -31,6 +31,7 @@ def table() -> str:
 
 def page() -> list[str]:
     """Write the section of the page: parameters before and after, then what each term earns."""
+    # a page can be made before the table is: it takes a quarter of an hour
     rows = list(csv.DictReader(TABLE.open(encoding="utf-8"))) if TABLE.is_file() else []
     kinds = [kind for kind in KINDS if any(row["kind"] == kind for row in rows)]
     lines = [
@@ -45,6 +46,7 @@ def page() -> list[str]:
     ]
     for kind in kinds:
         mine = [row for row in rows if row["kind"] == kind]
+        # parameters, not terms: those of any term, of fitted ones, and of fitted ones that would stay
         touched, fitted, pay = (
             sum(int(row["parameters"]) for row in mine if all(row[name] == "1" for name in names))
             for names in ((), ("fitted",), ("fitted", "kept"))

@@ -127,6 +127,7 @@ def _key(option: click.Option) -> tuple[str, str]:
 def _option_table(options: Iterable[tuple[str, click.Option]], *, shared: bool = False) -> list[str]:
     lines, last = ["| | option | meaning |", "|---|---|---|"], ""
     for group, option in options:
+        # as click writes it: with the metavariable, the default and the range
         name, text = option.get_help_record(click.Context(cli)) or ("", "")
         text = text.replace(_REQUIRED, "" if shared else " Required.")
         lines.append(f"| {group if group != last else ''} | `{escape(name)}` | {escape(text)} |")
@@ -160,7 +161,7 @@ def _command(command: click.Command, path: str) -> list[str]:
         lines += [*_option_table(special), ""]
     if shared:
         lines += [f"Shared: {', '.join(shared)}.", ""]
-    if isinstance(command, click.Group):
+    if isinstance(command, click.Group):  # its subcommands below it
         for name in sorted(command.commands):
             lines += _command(command.commands[name], f"{path} {name}")
     return lines
@@ -188,7 +189,16 @@ def _dictionary_page() -> str:
         special = [column for column in table.columns if (column.name, column.description) not in shared]
         if special:
             lines += ["| column | what it means |", "|---|---|"]
-            lines += [f"| {_marked(column)} | {_meaning(column)} |" for column in special] + [""]
+            for column in special:
+                parts = [column.description]
+                if column.kind not in ("text", "number") and not column.choices:
+                    parts[0] += f" ({column.kind})"
+                if column.choices:
+                    parts.append("one of " + ", ".join(column.choices))
+                if column.refers_to and column.refers_to != "sources":  # every row has a source
+                    parts.append(f"a key of {column.refers_to}")
+                lines.append(f"| {_marked(column)} | {escape('; '.join(parts))} |")
+            lines.append("")
         if others := [_marked(column) for column in table.columns if column not in special]:
             lines += [f"Also {', '.join(others)}.", ""]
     return "\n".join(lines)
@@ -196,17 +206,6 @@ def _dictionary_page() -> str:
 
 def _marked(column: TableColumn) -> str:
     return f"**`{column.name}`**" if column.required else f"`{column.name}`"
-
-
-def _meaning(column: TableColumn) -> str:
-    parts = [column.description]
-    if column.kind not in ("text", "number") and not column.choices:
-        parts[0] += f" ({column.kind})"
-    if column.choices:
-        parts.append("one of " + ", ".join(column.choices))
-    if column.refers_to and column.refers_to != "sources":  # every row has a source
-        parts.append(f"a key of {column.refers_to}")
-    return escape("; ".join(parts))
 
 
 # what tells the copies of a publication apart: the version at the end of its title, the commit in its locator
@@ -236,6 +235,7 @@ def _sources_page() -> str:
         for (publisher, title), rows in sorted(
             publications.items(), key=lambda item: [part.lower() for part in item[0]]
         ):
+            # the day of a version, or the day it was read where it has none
             newest = max(row["published_on"] or row["accessed_on"] for row in rows)
             cells = [publisher if publisher != last else "", "", str(len(rows)) if len(rows) > 1 else "", newest]
             cells[1] = f"{escape(title)}: {escape(_COMMIT.sub('', rows[0]['locator']))}"
@@ -409,6 +409,7 @@ OUTPUTS = (
 
 def stale(output: Output, write: bool) -> bool:
     """Tell whether a file is not what it would be now, and write it where that is asked for."""
+    # one newline at the end, whatever a maker leaves there
     path, text = ROOT / output.path, output.make().rstrip() + "\n"
     if path.is_file() and path.read_text("utf-8") == text:
         return False

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from gpucost.answers.checks import ValidationReport
 from gpucost.calibration import fits, serving, training
 from gpucost.calibration.fits import published, training_shipped
 from gpucost.calibration.measurements import Measurements
@@ -107,29 +106,6 @@ KINDS = {
 }
 
 
-def _hold_out(catalog: Catalog, kind: str, by: str, core: bool = False) -> ValidationReport:
-    """Predict each group of the shipped measurements with a calibration fitted to the others."""
-    head: dict[str, Any] = {
-        "kind": "validation",
-        "validated": kind,
-        "method": f"each {by} predicted with a calibration fitted to the others",
-    }
-    if kind == "training":
-        pool, known = training_shipped(catalog), training_calibration(catalog)
-        items = training.with_ranges(pool, training_fit.leave_one_out(pool, by, pool, known.values), known)
-        # `core` narrows what is shown: the fit learns from every row, as the shipped one did
-        items = [item for item, row in zip(items, pool.rows, strict=True) if row.core or not core]
-        rows = pool.core() if core else pool
-        return training.report_payload(rows, items, baselines=fits.baselines(rows), **head)
-    # published runs are predicted; the fits learn from this project's own steps too
-    rows = serving.gather(catalog.rows("serving_measurements"), catalog)
-    rows, known = rows.core() if core else rows, serving_calibration(catalog)
-    logged = serving_fit.leave_one_out(rows, by, serving_shipped(catalog), known.values)
-    traits = serving.traits_of(rows, rows.figures, printed(loads_of(rows.rows, known.values), known.values))
-    items = rows.items(np.exp(logged), width_of(traits, known.ranges))
-    return serving.report_payload(rows, items, **head)
-
-
 GROUPINGS = {"training": training_fit.GROUPINGS, "serving": serving_fit.GROUPINGS}
 
 
@@ -160,7 +136,26 @@ def main() -> None:
         from gpucost.ask.result import Result
         from gpucost.calibration.measurements import answer
 
-        report = _hold_out(catalog, options.kind, options.by, options.core)
+        head: dict[str, Any] = {
+            "kind": "validation",
+            "validated": options.kind,
+            "method": f"each {options.by} predicted with a calibration fitted to the others",
+        }
+        if options.kind == "training":
+            pool, known = training_shipped(catalog), training_calibration(catalog)
+            items = training.with_ranges(pool, training_fit.leave_one_out(pool, options.by, pool, known.values), known)
+            # `--core` narrows what is shown: the fit learns from every row, as the shipped one did
+            items = [item for item, row in zip(items, pool.rows, strict=True) if row.core or not options.core]
+            rows = pool.core() if options.core else pool
+            report = training.report_payload(rows, items, baselines=fits.baselines(rows), **head)
+        else:
+            # published runs are predicted; the fits learn from this project's own steps too
+            rows = serving.gather(catalog.rows("serving_measurements"), catalog)
+            rows, known = rows.core() if options.core else rows, serving_calibration(catalog)
+            logged = serving_fit.leave_one_out(rows, options.by, serving_shipped(catalog), known.values)
+            traits = serving.traits_of(rows, rows.figures, printed(loads_of(rows.rows, known.values), known.values))
+            items = rows.items(np.exp(logged), width_of(traits, known.ranges))
+            report = serving.report_payload(rows, items, **head)
         request = {"kind": options.kind, "by": options.by, "core": options.core}
         text = Result(answer(report, request, catalog.as_of, catalog.version)).to_text()
     if options.output:

@@ -92,29 +92,22 @@ def quote_fates(catalog: Catalog) -> list[dict[str, Any]]:
         groups.setdefault(key, []).append(place)
     providers = np.asarray(columns["provider"], object)
     ratios = np.ma.filled(np.ma.asarray(columns["ratio"], dtype=np.float64), np.nan)  # NaN: never seen again
-    return [
-        {**dict(zip(keys, key, strict=True)), **_fate(providers[places], ratios[places])}
-        for key, places in sorted(groups.items())
-    ]
-
-
-def _fate(providers: Any, ratios: Any) -> dict[str, Any]:
-    """Return the share still sold and the quantiles of the later price ÷ quote, pairs weighed by their seller."""
-    import numpy as np
-
-    _, of_seller, counts = np.unique(providers.astype(str), return_inverse=True, return_counts=True)
-    weights = 1 / np.sqrt(counts[of_seller])
-    sold = ~np.isnan(ratios)
-    order = np.argsort(ratios[sold], kind="stable")
-    ordered, passed = ratios[sold][order], np.cumsum(weights[sold][order])
-    quantiles = {
-        f"p{share * 100:02.0f}_ratio": float(ordered[np.searchsorted(passed, share * passed[-1])])
-        if sold.any()
-        else None
-        for share in _SHARES
-    }
-    still = float(weights[sold].sum() / weights.sum())
-    return {"pairs": len(ratios), "sellers": len(counts), "still_sold_fraction": still, **quantiles}
+    fates = []
+    for key, places in sorted(groups.items()):
+        _, seller, counts = np.unique(providers[places].astype(str), return_inverse=True, return_counts=True)
+        weights = 1 / np.sqrt(counts[seller])
+        later = ratios[places]
+        sold = ~np.isnan(later)
+        order = np.argsort(later[sold], kind="stable")
+        ordered, passed = later[sold][order], np.cumsum(weights[sold][order])
+        fate: dict[str, Any] = {"pairs": len(places), "sellers": len(counts)}
+        fate["still_sold_fraction"] = float(weights[sold].sum() / weights.sum())
+        for share in _SHARES:
+            # the first ratio at which so much of the weight has passed
+            quantile = float(ordered[np.searchsorted(passed, share * passed[-1])]) if sold.any() else None
+            fate[f"p{share * 100:02.0f}_ratio"] = quantile
+        fates.append({**dict(zip(keys, key, strict=True)), **fate})
+    return fates
 
 
 def monthly_prices(catalog: Catalog) -> list[dict[str, Any]]:

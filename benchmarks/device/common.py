@@ -21,7 +21,7 @@ class Table:
 
     def __init__(self, path: str, columns: list[str]) -> None:
         self.path, self.columns = path, columns
-        if RANK == 0:
+        if RANK == 0:  # with its header at once: a file without rows is one whose cases all failed
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             with open(path, "w", newline="") as file:
                 csv.writer(file).writerow(columns)
@@ -51,7 +51,7 @@ class TimeBox:
 
 def peak_gb() -> tuple[float, float]:
     """Peak allocated and reserved memory in units of 1e9 bytes, the largest over all ranks."""
-    if not CUDA:
+    if not CUDA:  # nothing counts what a host allocates
         return float("nan"), float("nan")
     peaks = torch.tensor(
         [torch.cuda.max_memory_allocated() / 1e9, torch.cuda.max_memory_reserved() / 1e9], device=DEVICE
@@ -66,6 +66,7 @@ def guarded(case: Callable[[], None], label: str) -> None:
     try:
         case()
     except Exception as error:
+        # the first line: an allocator's message goes on for a page
         reason = f"{type(error).__name__}: {str(error).splitlines()[0][:160] if str(error) else ''}"
         print(f"FAILED {label}: {reason}", flush=True)
         if os.environ.get("VERBOSE"):
@@ -107,5 +108,5 @@ def ranks() -> Iterator[None]:
         torch.cuda.set_device(DEVICE)
     torch.distributed.init_process_group("nccl" if CUDA else "gloo", device_id=DEVICE if CUDA else None)
     yield
-    torch.distributed.barrier()
+    torch.distributed.barrier()  # a rank that leaves first would break the last collective of another
     torch.distributed.destroy_process_group()

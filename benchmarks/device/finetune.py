@@ -34,7 +34,7 @@ class _Packed(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
-        ctx.save_for_backward(packed, scale)
+        ctx.save_for_backward(packed, scale)  # not x: no gradient of a frozen matrix is asked for
         return x @ _unpacked(packed, scale).t()
 
     @staticmethod
@@ -60,6 +60,7 @@ class _FrozenLinear(nn.Module):
         self.up = nn.Parameter(torch.zeros(outputs, rank, device=DEVICE))
 
     def forward(self, x: Tensor) -> Tensor:
+        # adapters in their own precision, as peft does
         update = x.to(self.down.dtype) @ self.down.t() @ self.up.t()
         return _Packed.apply(x, self.packed, self.scale) + update.to(x.dtype)
 
@@ -76,7 +77,7 @@ def configuration(model: str, family: str = "llama", cache: bool = False):
         num_hidden_layers=shape.layers,
         num_attention_heads=shape.heads,
         num_key_value_heads=shape.kv_heads,
-        max_position_embeddings=65536,
+        max_position_embeddings=65536,  # longer than any case
         tie_word_embeddings=model in ("llama3.2-1b", "llama3.2-3b", "qwen2.5-1.5b"),
         use_cache=cache,
     )
@@ -89,6 +90,7 @@ def build(case: Case) -> nn.Module:
     if case.method == "frozen4":
         model.requires_grad_(False)
         for layer in model.model.layers:
+            # every linear layer of a block; embedding and head stay as they are
             for part in (layer.self_attn, layer.mlp):
                 for name in [n for n, child in part.named_children() if n in TARGETS]:
                     old = getattr(part, name)
@@ -100,7 +102,7 @@ def build(case: Case) -> nn.Module:
 
 def run(table: Table, case: Case) -> None:
     model = build(case)
-    clean()
+    clean()  # what building took is no part of the steps' peak
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-5, fused=True)
     add_steps(table, model, optimizer, case, SHAPES[case.model], amp=case.recipe == "amp", warmup=1, task=case.method)
 
@@ -130,7 +132,7 @@ CASES = [
 def main() -> None:
     arguments = options(__doc__, 150)
     table = Table(out("finetune.csv"), ["task", "lora_rank", "family", *COLUMNS])
-    tiny = [
+    tiny = [  # each kind of case
         Case("tiny", 32, 1, "none", "lora", 4),
         Case("tiny", 32, 1, "full", "lora", 4, family="qwen2"),
         Case("tiny", 32, 1, "none", "full", 4, recipe="amp"),

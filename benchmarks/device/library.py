@@ -80,6 +80,7 @@ def experts(table: Table, name: str, hidden: int, ffn: int, count: int, chosen: 
     sizes = torch.bincount(torch.randint(count, (rows,)), minlength=count)
     ends = torch.cumsum(sizes, 0).to(torch.int32).to(DEVICE)
     x = torch.randn(rows, hidden, dtype=torch.bfloat16, device=DEVICE)
+    # rows lie by token and must come to lie by expert, and back
     order = torch.randperm(rows, device=DEVICE)
     up = torch.randn(count, hidden, 2 * ffn, dtype=torch.bfloat16, device=DEVICE)
     single = torch.randn(hidden, 2 * ffn, dtype=torch.bfloat16, device=DEVICE)
@@ -144,6 +145,7 @@ CASES = [
     Case("llama3.2-1b", 256, 1, "lora", "sdpa"),
     Case("llama3.2-3b", 512, 2, "lora", "sdpa"),
 ]
+# model, sequences at once
 GENERATED = [("llama3-8b", 1), ("llama3-8b", 16), ("llama3.2-1b", 1), ("llama3.2-3b", 16)]
 EXPERTS = {  # hidden, feed-forward, experts (on one GPU) and those that a token chooses
     "qwen3-30b-a3b": (2048, 768, 128, 8),

@@ -58,6 +58,7 @@ CASES = [
 
 def exchange(send: Tensor | None, receive: Tensor | None) -> None:
     """Send to the other rank and receive from it at once."""
+    # both at once: two ranks that first send to each other would wait for ever
     pair = [dist.P2POp(dist.isend, send, 1 - RANK)] if send is not None else []
     pair += [dist.P2POp(dist.irecv, receive, 1 - RANK)] if receive is not None else []
     for request in dist.batch_isend_irecv(pair) if pair else []:
@@ -69,6 +70,7 @@ class Stage(nn.Module):
 
     def __init__(self, whole: BenchDecoder, last: bool) -> None:
         super().__init__()
+        # the first half also embeds, the last half also has the head and the loss
         half = len(whole.blocks) // 2
         self.blocks = whole.blocks[half:] if last else whole.blocks[:half]
         self.ends = nn.ModuleList([whole.norm, whole.head] if last else [whole.embed])
@@ -92,7 +94,7 @@ def _pipeline_step(stage: Stage, tokens: Tensor, count: int, width: int, marks: 
         return torch.empty(shape, device=DEVICE, dtype=torch.bfloat16)
 
     if stage.last:
-        exchange(None, x := room())
+        exchange(None, x := room())  # the first activations; the first stage has run ahead by one
         for number in range(count):
             loss = stage(x.requires_grad_(), tokens) / count
             marks["after_forward_gb"] = allocated_gb()
@@ -121,6 +123,7 @@ class _Gathered(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
+        # every rank attended to this part: their gradients add up
         parts = [part.contiguous() for part in grad.chunk(WORLD, 2)]
         dist.reduce_scatter(mine := torch.empty_like(parts[0]), parts)
         return mine
@@ -170,6 +173,7 @@ class _SpreadExperts(Experts):
     def forward(self, x: Tensor) -> Tensor:
         """Route, send, multiply by groups, send back and put the tokens in place."""
         flat = x.reshape(-1, x.shape[-1])
+        # rows by expert, and so by rank: experts of a rank stand side by side
         weight, index = self.router(flat).float().softmax(-1).topk(self.chosen, -1)
         order = index.flatten().argsort(stable=True)
         counts = F.one_hot(index.flatten(), self.count).sum(0)
@@ -196,7 +200,7 @@ def build(case: Split) -> nn.Module:
             for block in whole.blocks:
                 block.experts = _SpreadExperts(block.experts)
         model = Stage(whole, RANK == 1) if case.way == "pipeline" else whole
-    if case.way in ("context", "offload-all"):
+    if case.way in ("context", "offload-all"):  # by FSDP; in the other ways each rank keeps its part whole
         from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
 
         more = {"offload_policy": CPUOffloadPolicy()} if case.way == "offload-all" else {}
@@ -208,6 +212,7 @@ def build(case: Split) -> nn.Module:
     model.to_empty(device="cpu" if case.way == "offload-all" else DEVICE)
     with torch.no_grad():
         for parameter in model.parameters():
+            # norms are one, matrices small: a loss that overflows would change what is computed
             parameter.fill_(1.0) if parameter.ndim == 1 else parameter.normal_(0, 0.02)
     return model
 
@@ -254,7 +259,7 @@ def run(table: Table, case: Split) -> None:
     length = case.sequence // (WORLD if case.way == "context" else 1)
     tokens = torch.randint(shape.vocab, (case.micro, length), device=DEVICE)
     times, marks = [], {}
-    for number in range(4):
+    for number in range(4):  # the first warms up
         if number == 1 and CUDA:
             torch.cuda.reset_peak_memory_stats()
         wait()
@@ -276,6 +281,7 @@ def run(table: Table, case: Split) -> None:
         parameters = parameters_of(BenchDecoder(shape, "none", 0, False))
     ways = {"pipeline": "pp", "context": "cp", "expert": "ep"}
     degrees = {name: WORLD if ways.get(case.way) == name else 1 for name in ("pp", "cp", "ep")}
+    # states on the host concern each GPU alone: the row is that of one
     gpus = 1 if case.way == "offload-states" else WORLD
     data = gpus // degrees["pp"] // degrees["cp"]
     moe = {"n_experts": shape.experts, "moe_topk": shape.experts_per_token, "moe_ffn_hidden": shape.ffn}

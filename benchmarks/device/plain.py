@@ -25,6 +25,7 @@ from gpucost.bench.gpu.worker import MEASURES
 WARM_S, LOOP_S = (1.5, 1.0) if CUDA else (0.01, 0.01)
 Step = Callable[[], Any]
 
+# steps that no profile of the bench measures
 _TRAIN: list[dict[str, Any]] = [
     {"model": "gpt2-124m", "sequence": 2048, "micro_batch": 8},
     {"model": "tinyllama-1.1b", "sequence": 4096, "micro_batch": 2},
@@ -86,8 +87,8 @@ def kernels(size: int) -> dict[str, tuple[Step, float]]:
     host = torch.empty(2**28 if CUDA else 2**20, dtype=torch.uint8, pin_memory=CUDA)
     inside = torch.empty_like(host, device=DEVICE)
     wide, other = torch.randn(size, size, device=DEVICE), torch.randn(size, size, device=DEVICE)
-    product = 2e-9 * size**3
-    torch.backends.cuda.matmul.allow_tf32 = True
+    product = 2e-9 * size**3  # two FLOP for each product and sum
+    torch.backends.cuda.matmul.allow_tf32 = True  # else products of fp32 run on the plain units
     actions: dict[str, tuple[Step, float]] = {
         "copy 1073741824": (lambda: y.copy_(x), 8e-9 * x.numel()),
         "matmul bf16 8192 8192 8192": (lambda: a @ b.t(), product),

@@ -18,6 +18,7 @@ from gpucost.bench.verdict import accelerator_of, range_of
 from gpucost.catalog import open_catalog
 
 STEPS = Path(__file__).parents[2] / "models" / "measurements" / "memory.csv"
+# as rows of memory name them
 OPTIMIZERS = {"fused": "adamw (fused)", "foreach": "adamw (foreach)", "sgd": "sgd with momentum (fused)"}
 _RECORD = Path(__file__).parents[2] / "models" / "measurements" / "bench.csv"
 STEP = {"recompute": "none", "recipe": "amp", "compiled": 0, "sharding": 0}  # what a training step is where not said
@@ -40,25 +41,6 @@ def row_of(figure: dict[str, Any], columns: list[str], shared: dict[str, Any]) -
     return {name: cell(values.get(name)) for name in columns}
 
 
-def _step_row(name: str, row: dict[str, str], columns: list[str], shared: dict[str, str]) -> dict[str, str]:
-    """Return one measured step as a row of memory: 16 bytes of state under fp32 weights, 4 fewer without a variance."""
-    state = (8 if row["recipe"] == "bf16" else 16) - (4 if row["optimizer"] == "sgd" else 0)
-    batch = int(row["micro_batch"]) * int(row["accumulate"]) * int(row["dp"])
-    compiled = row["compiled"] == "1"
-    values = {
-        **row, **shared, "id": name, "source_name": "gpucost device benchmarks", "gated_mlp": "y", "precision": "bf16",
-        "framework": f"plain PyTorch 2.11 {'torch.compile per block' if compiled else 'eager'}",
-        **{name: row.get(name) or "1" for name in ("pp", "cp", "ep")}, "global_batch": str(batch), "core": "1",
-        "flash_attention": "y", "task": "pretrain", "optimizer": OPTIMIZERS[row["optimizer"]],
-        "state_bytes_per_param": str(state),
-    }  # fmt: skip
-    if row["loss_chunk_tokens"] == "0":
-        values |= {"loss_chunk_tokens": "", "loss_chunk_recompute": ""}
-    if row.get("n_experts"):
-        values["ffn_hidden"] = row["moe_ffn_hidden"]
-    return {column: values.get(column) or "" for column in columns}
-
-
 def _record_steps(options: argparse.Namespace) -> None:
     """Append measured steps to the rows of memory; those of the same source are replaced."""
     with options.file.open(encoding="utf-8", newline="") as file:
@@ -70,7 +52,24 @@ def _record_steps(options: argparse.Namespace) -> None:
     family = options.machine.partition("-")[0]
     # ids of rows: layouts that two GPUs share beside steps of one
     kind = "pair" if options.file.stem == "parallel" else "step"
-    rows = [_step_row(f"{family}-{kind}-{n:02}", row, columns, shared) for n, row in enumerate(measured)]
+    rows = []
+    for number, row in enumerate(measured):
+        # 16 bytes of state under fp32 weights and 8 under bf16 ones; SGD keeps no variance
+        state = (8 if row["recipe"] == "bf16" else 16) - (4 if row["optimizer"] == "sgd" else 0)
+        batch = int(row["micro_batch"]) * int(row["accumulate"]) * int(row["dp"])
+        compiled = "torch.compile per block" if row["compiled"] == "1" else "eager"
+        values = {
+            **row, **shared, "id": f"{family}-{kind}-{number:02}", "source_name": "gpucost device benchmarks",
+            "gated_mlp": "y", "precision": "bf16", "framework": f"plain PyTorch 2.11 {compiled}",
+            **{name: row.get(name) or "1" for name in ("pp", "cp", "ep")}, "global_batch": str(batch), "core": "1",
+            "flash_attention": "y", "task": "pretrain", "optimizer": OPTIMIZERS[row["optimizer"]],
+            "state_bytes_per_param": str(state),
+        }  # fmt: skip
+        if row["loss_chunk_tokens"] == "0":  # the loss over all logits at once
+            values |= {"loss_chunk_tokens": "", "loss_chunk_recompute": ""}
+        if row.get("n_experts"):
+            values["ffn_hidden"] = row["moe_ffn_hidden"]
+        rows.append({column: values.get(column) or "" for column in columns})
     others = [row for row in known if row["source_id"] != options.source]
     with STEPS.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
@@ -102,6 +101,7 @@ def main() -> None:
     rows = [row_of(figure, columns, shared) for figure in bench["figures"] if not range_of(figure)]
     cases = {row["case"] for row in rows}
     others = [row for row in known if row["machine"] != options.machine or row["case"] not in cases]
+    # a new machine stands behind the others
     order = list(dict.fromkeys([*(row["machine"] for row in known), options.machine]))
     whole = sorted([*others, *rows], key=lambda row: order.index(row["machine"]))
     with _RECORD.open("w", encoding="utf-8", newline="") as file:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, peak_gb, synchronize
 from gpucost.bench.cases import ModelShape
 
+# of a row of steps; forward_backward_s and optimizer_s are measured by the bench's own steps alone
 COLUMNS = [
     "model", "params_b", "n_layers", "hidden", "n_heads", "n_kv_heads", "ffn_hidden", "vocab", "seq_len", "n_gpus",
     "tp", "dp", "zero_stage", "micro_batch", "accumulate", "activation_recompute", "recipe", "compiled", "optimizer",
@@ -78,8 +79,10 @@ def add_steps(
             torch.cuda.reset_peak_memory_stats()
         synchronize()
         begin = time.perf_counter()
+        # mixed precision as users ask for it: products in bf16, what is delicate in fp32
         with torch.autocast(DEVICE.type, torch.bfloat16, enabled=amp):
             loss = model(input_ids=tokens, labels=tokens)
+            # a script returns its loss, a library an object that holds it
             loss = loss if isinstance(loss, Tensor) else loss.loss
         marks["after_forward_gb"] = allocated_gb()
         loss.backward()
@@ -89,7 +92,7 @@ def add_steps(
         optimizer.zero_grad(set_to_none=True)
         synchronize()
         times.append(time.perf_counter() - begin)
-    time_s = sorted(times[warmup:])[1]
+    time_s = sorted(times[warmup:])[1]  # the median of three: one step may meet another program
     peak, reserved = peak_gb()
     table.add(
         **dimensions(case.model, shape, sum(p.numel() for p in model.parameters())), **marks, **row,

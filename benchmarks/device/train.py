@@ -21,7 +21,7 @@ def run(table: Table, case: TrainStep) -> None:
         seq_len=case.sequence,
         n_gpus=WORLD,
         tp=case.tensor,
-        dp=WORLD // case.tensor,
+        dp=WORLD // case.tensor,  # all ranks that do not share a matrix hold other sequences
         zero_stage=case.sharding,
         micro_batch=case.micro_batch,
         accumulate=case.accumulate,
@@ -85,19 +85,17 @@ NODE = [
 ]
 
 
-def _tiny_cases() -> list[TrainStep]:
-    """The kinds of case that a machine without a GPU can try, on a tiny model."""
-    kinds = set()
-    for case in SINGLE + NODE:
-        alone = WORLD == 1 and (case.sharding > 0 or case.tensor > 1)
-        if not case.compiled and case.tensor <= WORLD and not alone:
-            kinds.add(replace(case, model="tiny", sequence=32, micro_batch=1, loss_chunk=16 * bool(case.loss_chunk)))
-    return sorted(kinds, key=str)  # a set has no order, and every rank must run the same case
-
-
 def main() -> None:
     arguments = options(__doc__, 240, set=("single", "node", "tiny"))
-    cases = {"single": SINGLE, "node": NODE, "tiny": _tiny_cases()}[arguments.set]
+    cases = {"single": SINGLE, "node": NODE, "tiny": SINGLE + NODE}[arguments.set]
+    if arguments.set == "tiny":  # each kind of case once that these ranks can try without a GPU
+        kinds = set()
+        for case in cases:
+            alone = WORLD == 1 and (case.sharding > 0 or case.tensor > 1)
+            if not case.compiled and case.tensor <= WORLD and not alone:
+                chunk = 16 * bool(case.loss_chunk)
+                kinds.add(replace(case, model="tiny", sequence=32, micro_batch=1, loss_chunk=chunk))
+        cases = sorted(kinds, key=str)  # a set has no order, and every rank must run the same case
     with ranks():
         box, table = TimeBox(arguments.seconds), Table(out(f"train-{arguments.set}.csv"), COLUMNS)
         clean()

@@ -73,7 +73,7 @@ class _Script(nn.Module):
         self.tokens, self.positions = nn.Embedding(shape.vocab, shape.hidden), nn.Embedding(seq, shape.hidden)
         self.layers = nn.ModuleList(_Layer(shape) for _ in range(shape.layers))
         self.norm, self.head = nn.LayerNorm(shape.hidden), nn.Linear(shape.hidden, shape.vocab, bias=False)
-        self.head.weight = self.tokens.weight
+        self.head.weight = self.tokens.weight  # one matrix at both ends
 
     def forward(self, input_ids: Tensor, labels: Tensor) -> Tensor:
         x = self.tokens(input_ids) + self.positions(torch.arange(input_ids.shape[1], device=input_ids.device))
@@ -94,7 +94,7 @@ def _configuration(case: Case):
             n_embd=shape.hidden,
             n_layer=shape.layers,
             n_head=shape.heads,
-            resid_pdrop=0.0,
+            resid_pdrop=0.0,  # dropout would keep a mask for each activation
             embd_pdrop=0.0,
             attn_pdrop=0.0,
             use_cache=False,
@@ -143,6 +143,7 @@ def spread(model: nn.Module, case: Case) -> nn.Module:
     if case.zero == 3:
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
+        # as FSDP is used: weights gathered in bf16, gradients summed in fp32
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
         for layer in model.model.layers:
             fully_shard(layer, mp_policy=policy)
@@ -162,6 +163,7 @@ def run(table: Table, case: Case) -> None:
     add_steps(table, model, optimizer, case, SHAPES[case.model], amp=amp, warmup=2, **row)
 
 
+# on one GPU, and on two
 SINGLE = [
     Case("gpt2-124m", "gpt2-script", 1024, 32, recipe="amp", compiled=1),
     Case("gpt2-124m", "gpt2-script", 1024, 32, recipe="amp"),

@@ -96,7 +96,16 @@ def commands(random: Random) -> Case:
         arguments.append("--from=invoice.csv")
     if name == "bench":
         arguments = ["--show", *arguments]
-    return Case([*path, *arguments], _files(random) if _NAMES_A_FILE.search("\n".join(arguments)) else {})
+    if not _NAMES_A_FILE.search("\n".join(arguments)):
+        return Case([*path, *arguments])
+    files: dict[str, bytes | str] = {
+        "answer.json": random.choice(good.answers()), "plan.toml": good.plan(), "bench.json": good.bench(),
+        "training.csv": good.measurements("training"), "pool.toml": good.POOL, "curve.csv": good.CURVE,
+        "lengths.csv": good.LENGTHS, "config.json": random.choice(good.configurations()), "train.log": good.LOG,
+        "invoice.csv": good.INVOICE, "usage.csv": good.USAGE, "agreements.csv": good.AGREEMENTS, "map.csv": good.MAP,
+        **_SPECIALS,
+    }  # fmt: skip
+    return Case([*path, *arguments], files)
 
 
 def _value_of(random: Random, command: str, option: click.Option) -> str:
@@ -121,16 +130,6 @@ def _value_of(random: Random, command: str, option: click.Option) -> str:
 
 
 _NAMES_A_FILE = re.compile(r"\.(json|toml|csv|log)$|deep$|loop$", re.MULTILINE)
-
-
-def _files(random: Random) -> dict[str, bytes | str]:
-    return {
-        "answer.json": random.choice(good.answers()), "plan.toml": good.plan(), "bench.json": good.bench(),
-        "training.csv": good.measurements("training"), "pool.toml": good.POOL, "curve.csv": good.CURVE,
-        "lengths.csv": good.LENGTHS, "config.json": random.choice(good.configurations()), "train.log": good.LOG,
-        "invoice.csv": good.INVOICE, "usage.csv": good.USAGE, "agreements.csv": good.AGREEMENTS, "map.csv": good.MAP,
-        **_SPECIALS,
-    }  # fmt: skip
 
 
 def tables(random: Random) -> Case:

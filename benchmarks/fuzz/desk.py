@@ -140,6 +140,7 @@ def folders(random: Random) -> Case:
 
     root = shipped_root()
     every = sorted(path for part in ("models", "pricing") for path in (root / part).rglob("*") if path.is_file())
+    # links, so that a folder of twenty megabytes costs nothing; the one that is spoilt takes its link's place
     files: dict[str, bytes | str] = {f"data/{path.relative_to(root)}": f"link:{path}" for path in every}
     spoilt_file = random.choice([path for path in every if path.stat().st_size < _MOST_SPOILT_BYTES])
     data, name = spoilt_file.read_bytes(), f"data/{spoilt_file.relative_to(root)}"

@@ -27,6 +27,7 @@ _BASES: dict[str, list[Arguments]] = {
     "choose": [{"model": "70b", "purpose": "fine-tuning"}, {"model": "8b", "purpose": "serving"}],
     "commit": [{"usage": [8, 12, 9, 16] * 200, "on_demand": 4, "committed": 2}],
 }  # fmt: skip
+# arguments that several questions take
 _LAYOUT: Mapping[str, Sequence[Any]] = {
     "tensor": [4], "pipeline": [2], "data": [8], "sharding": [3], "micro_batch": [2], "sequence": [2000, 32768],
     "recompute": ["full"], "precision": ["fp32"], "method": ["lora", "qlora"], "lora_rank": [200],
@@ -36,6 +37,7 @@ _SPEED: Mapping[str, Sequence[Any]] = {"mfu": ["11%"], "tokens_per_s_per_gpu": [
 _INPUT: Mapping[str, Sequence[Any]] = {
     "dataset": ["150kb/sample"], "loader_workers": [2], "decode_rate": ["0.1MB/s"], "storage_bandwidth": ["0.001GB/s"],
 }  # fmt: skip
+# values far enough from what is taken without them to move a figure
 _ARGUMENTS: dict[str, Mapping[str, Sequence[Any]]] = {
     "estimate": {
         **_SPEED, **_INPUT, "epochs": [2], "gpus": [16], "budget": [250], "sequence": [2000], "document_tokens": [60],

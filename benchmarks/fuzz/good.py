@@ -61,6 +61,7 @@ DEMAND = b"month,gpus\n1,8\n2,16\n3,33\n4,20\n"
 CURVE = b"month,usd_per_gpu_hour\n1,2.35\n12,2\n24,1.8\n"
 LENGTHS = b"prompt,output\n100,50\n2000,300\n512,256\n"
 PROFILE = "\n".join(str(0.5 + hour % 12 / 24) for hour in range(24)).encode()
+# a book of every part: offers in two currencies, a discount, a rate, a chip of one's own
 BOOK = b"""[[offer]]
 provider = "our-colo"
 gpu = "h100-sxm"
@@ -161,6 +162,7 @@ p,private,2026-01-01,2027-06-01,,,,,,0.1
 a,annual,2026-01-01,2027-06-01,,,,100000,,
 k,contract,2026-01-01,2026-10-01,,1.8,,,,
 """
+# a setting of each kind, for all commands and for some
 SETTINGS = b"""format = "json"
 provider = "aws"
 as_of = "2026-11-20"
@@ -183,6 +185,7 @@ format = "json"
 draws = 10
 utilisation = "70%"
 """
+# lines of a trainer's log, as `watch` and `calibrate` read them
 LOG = b"".join(
     b"step: %d  loss: 4.2  memory: 40.03GiB(50%%)  tps: 9000.0  tflops: 412.4  mfu: 41.7%%\n" % step
     for step in range(5)
@@ -242,6 +245,7 @@ def estimate_with_facts() -> bytes:
 @cache
 def measurements(kind: str) -> bytes:
     """The first shipped rows."""
+    # the header and three rows: a spoilt file should be read to its end
     return b"".join((ROOT / f"models/measurements/{kind}.csv").read_bytes().splitlines(keepends=True)[:4])
 
 
@@ -323,6 +327,7 @@ def workbook(rows: list[list[Any]], sheet: str = "offers") -> bytes:
     import xlsxwriter
 
     out = io.BytesIO()
+    # not a number and infinity as errors of Excel: else the writer refuses them, and the reader never sees any
     with xlsxwriter.Workbook(out, {"in_memory": True, "nan_inf_to_errors": True}) as book:
         page = book.add_worksheet(sheet)
         for number, row in enumerate(rows):

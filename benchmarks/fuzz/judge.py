@@ -28,7 +28,9 @@ from benchmarks.fuzz.meaning import faults_of
 SLOW_S, HANG_S, MEMORY_BYTES = 20, 120, 2_000_000_000
 BAD = ("crash", "hang", "slow", "memory", "nonsense")
 CODES, REFUSED = (0, 2, 3, 4, 5, 6, 130), "2"  # gpucost/errors.py says what each means
+# controls but tab and newline, separators of lines, and what turns the direction of writing
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+# a cell that a spreadsheet would run
 _FORMULA = re.compile(r'(^|,)"?[=@][A-Za-z(]', re.MULTILINE)
 HOMES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")  # no case reads or changes what the user keeps
 _LONGEST_SENTENCE = 3000  # signs of a refusal
@@ -135,6 +137,7 @@ def _ended(code: object) -> Verdict:
 
 def _place(error: BaseException) -> str:
     """Name the deepest line of the program on the way to an error."""
+    # ours, not those of a library or of this judge
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/gpucost/" in frame.filename]
     last = frames[-1] if frames else None
     place = f"{last.filename.rsplit('/gpucost/', 1)[1]}:{last.lineno} {last.name}" if last else "?"

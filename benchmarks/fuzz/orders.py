@@ -16,6 +16,7 @@ _SLACK = 1e-9, 0.05  # relative, and in USD: each line of a bill is rounded to a
 DAY = "2026-11-20"
 MODELS = ("1b", "8b", "32b", "70b", "405b", "mixtral-8x7b", "gpt-oss-120b", "deepseek-v3", "qwen3-30b-a3b")
 GPUS = (None, "h100-sxm", "h200", "a100-80gb", "b200", "l40s", "l4", "t4", "v100-16gb", "rtx-4090", "mi300x", "gb200")
+# each leaves a part of the offers
 FILTERS = {
     "provider": ["aws", "lambda", "coreweave", "gcp", "vast"],
     "option": ["on_demand", "spot", "reserved"],
@@ -96,6 +97,7 @@ def _answer(ask: Callable[..., Any], arguments: Arguments) -> dict[str, Any]:
 def _filtered(random: Random, base: Arguments) -> Pair:
     """More to choose from."""
     name = random.choice(list(FILTERS))
+    # without the filter there is more to choose from, whatever else is asked
     return {key: value for key, value in base.items() if key != name}, base | {name: random.choice(FILTERS[name])}
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import suppress
 from random import Random
 
 from benchmarks.fuzz import good
@@ -23,8 +24,22 @@ def seals(random: Random) -> Case:
     fitting = {"report": kinds, "watch": [good.estimate_with_facts()]}
     fitting_kinds = fitting.get(arguments[0], [good.estimate_with_facts(), *kinds[:4]])
     answer = random.choice(fitting_kinds if random.random() < 0.85 else kinds)
+    content = {name: value for name, value in json.loads(answer).items() if name != "seal"}
+    # a key that stands twice: readers of JSON differ in which of the two they take
+    twice = random.choice(list(content)) if random.random() < 0.15 else None
+    data = dump(spoilt_tree(random, content))
+    if random.random() < 0.4 and (places := list(_NUMBER.finditer(data))):
+        # a number that is no figure, or that no machine holds, in the place of another one
+        place = random.choice(places)
+        data = data[: place.start(1)] + random.choice(LARGE).encode() + data[place.end(1) :]
+    if twice is not None:
+        data = data.replace(b"{", b"{" + dump(twice) + random.choice([b": null, ", b": 3, ", b": {}, "]), 1)
+    if random.random() < 0.05:
+        data = data.replace(b"[", b"[" * _DEEP, 1).replace(b"]", b"]" * _DEEP, 1)
+    with suppress(ValueError, RecursionError, OverflowError, AttributeError):  # what no program can seal stays without
+        data = sealed(data.decode()).encode()
     files: dict[str, bytes | str] = {
-        "answer.json": _tampered(random, answer),
+        "answer.json": data,
         "good.json": answer,
         "train.log": good.LOG,
         "invoice.csv": good.INVOICE,
@@ -47,23 +62,3 @@ _COMMANDS = (
     ("reconcile", "invoice.csv", "--estimate", "answer.json"),
     ("watch", "train.log", "--estimate", "answer.json"),
 )
-
-
-def _tampered(random: Random, answer: bytes) -> bytes:
-    """Change an answer in some places, and seal it again; one that no program can seal stays without."""
-    content = {name: value for name, value in json.loads(answer).items() if name != "seal"}
-    # a key that stands twice: readers of JSON differ in which of the two they take
-    twice = random.choice(list(content)) if random.random() < 0.15 else None
-    data = dump(spoilt_tree(random, content))
-    if random.random() < 0.4 and (places := list(_NUMBER.finditer(data))):
-        # a number that is no figure, or that no machine holds, in the place of another one
-        place = random.choice(places)
-        data = data[: place.start(1)] + random.choice(LARGE).encode() + data[place.end(1) :]
-    if twice is not None:
-        data = data.replace(b"{", b"{" + dump(twice) + random.choice([b": null, ", b": 3, ", b": {}, "]), 1)
-    if random.random() < 0.05:
-        data = data.replace(b"[", b"[" * _DEEP, 1).replace(b"]", b"]" * _DEEP, 1)
-    try:
-        return sealed(data.decode()).encode()
-    except (ValueError, RecursionError, OverflowError, AttributeError):
-        return data

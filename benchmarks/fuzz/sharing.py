@@ -27,6 +27,7 @@ def share_catalog() -> None:
     from gpucost.catalog import checks, core, loader
     from gpucost.catalog.loader import shipped_root
 
+    # a catalog by the day, the day of knowledge and the version of the data
     opened: dict[Any, core.Catalog] = {}
     create, root_of_all = core.Catalog.__new__, shipped_root()
 
@@ -122,8 +123,9 @@ def answer_queries_here() -> None:
     from gpucost.catalog import core, open_catalog, query, sandbox
     from gpucost.schemas import TABLES
 
-    _ = query.only_select("select 1")
+    _ = query.only_select("select 1")  # loads the parser of SQL before the processes part
     original = core.Catalog.copied
+    # the copy that most queries ask of: all tables, with the history and without it
     today, whole = open_catalog(), frozenset(TABLES)
     _ALONE.append(True)
     ready = {history: original(today, whole, history) for history in (False, True)}

@@ -26,11 +26,11 @@ SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
     "commitments": (desk.commitments, 2),
     "choices": (desk.choices, 1.5),
     "presets": (desk.presets, 2),
-    "folders": (desk.folders, 0.2),
+    "folders": (desk.folders, 0.2),  # seconds a case: all data are read anew
     "orders": (orders.orders, 2),
     "rounds": (rounds.rounds, 0.5),
     "effects": (effects.effects, 1),
-    "disturbed": (cases.disturbed, 0.3),
+    "disturbed": (cases.disturbed, 0.3),  # these wait, or start programs
     "questions": (valid.questions, 8),
     "servers": (waits.servers, 0.3),
     "races": (waits.races, 0.1),

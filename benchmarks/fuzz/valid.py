@@ -39,6 +39,7 @@ def _several(values: tuple[str, ...]) -> Draw:
     return lambda random: ",".join(random.sample(values, random.choice([1, 1, 1, 2, 3])))
 
 
+# what narrows offers, of questions that rank them
 _MARKET: dict[str, Draw] = {
     "provider": _several(("aws", "gcp", "azure", "lambda", "coreweave", "runpod", "vast", "oci", "nebius")),
     "region": _of("us", "eu", "us-east-1", "europe-west4", "asia"),
@@ -110,6 +111,7 @@ ASKED: dict[str, tuple[dict[str, Draw], dict[str, Draw]]] = {
 
 def questions(random: Random) -> Case:
     """A question of three to nine arguments."""
+    # those with the most arguments most often
     name = random.choice([*["estimate"] * 4, *["inference"] * 3, *ASKED])
     needed, more = ASKED[name]
     chosen = random.sample(sorted(more), min(len(more), random.choice([0, 1, 2, 2, 3, 4, 6])))
@@ -134,7 +136,7 @@ def valid(case: Case) -> None:
     # twice in one process: what one question leaves behind must not change the next
     if json.dumps(ask(**arguments, **more).to_dict(), allow_nan=False) != text:
         raise InternalError(f"{name} answers twice unlike: {arguments}")
-    answer = json.loads(text)
+    answer = json.loads(text)  # as a reader of it has it
     if fault := next(faults_of(answer), None) or next(_misfits(name, arguments, answer), None):
         raise InternalError(f"{name}: {fault}: {arguments}")
 
@@ -159,6 +161,7 @@ def _misfits(name: str, arguments: dict[str, Any], answer: dict[str, Any]) -> It
     most = arguments.get("top", 0) * (3 if name == "inference" else 1)  # of each kind of offer so many
     if rows and most and len(rows) > most:
         yield f"{len(rows)} options where {most} were asked for"
+    # present values of the lines, as the answer shows them, against the option's own
     if name == "tco" and (options := {row["name"]: row["npv_usd"] for row in answer["options"]}) and "own" in options:
         lines = math.fsum(line["npv_usd"] for line in answer["lines"] if line["side"] == "own")
         if not math.isclose(lines, options["own"], rel_tol=1e-6, abs_tol=1):

@@ -69,6 +69,7 @@ class _Worker:
             state, spent_s = self._state()
             if state != "R" or spent_s - self.spent_s > 3 * SLOW_S:
                 return self._ended(Verdict("hang", self._line()))
+        # twice the bound at once is ended before the machine is; less is judged when the case is over
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         if pages * resource.getpagesize() > 2 * MEMORY_BYTES:
             return self._ended(Verdict("memory", self._line()))
@@ -105,6 +106,7 @@ def run(shares: Mapping[str, float], first: int, seconds: float, workers: int = 
         counts[surface] += 1
         return surface, first + counts[surface] - 1
 
+    # each worker has one case at a time, so that what hangs or dies is known by its number
     team, until = [_Worker() for _ in range(workers)], time.monotonic() + seconds
     try:
         for worker in team:

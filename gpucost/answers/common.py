@@ -258,6 +258,7 @@ def as_json(value: Any) -> Any:
         return [as_json(inner) for inner in value]
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    # a day of NumPy; asked by its traits, so that NumPy need not be imported
     if getattr(getattr(value, "dtype", None), "kind", "") == "M":
         value = value.astype("datetime64[D]").tolist()
     if isinstance(value, date):

@@ -174,6 +174,7 @@ TIE = "Toss-up: {} and {} cost the same within what is known"  # of the two chea
 
 def promised(rows: Iterable[OwnershipOption]) -> list[OwnershipOption]:
     """Return the options whose capacity is promised, the cheapest first; a purchase counts as it is financed."""
+    # a purchase that is financed stands there twice, once as if it were paid in cash
     options = [row for row in rows if row["name"] != "own_in_cash" and not interruptible(row)]
     return sorted(options, key=lambda row: row["npv_usd"])
 

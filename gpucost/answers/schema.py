@@ -27,6 +27,7 @@ def _object(kind: type, more: Any, closed: bool) -> Schema:
     properties = {}
     for name, hint in hints.items():
         unit = unit_of(name)
+        # whether a key must be there stands in `required`, not in its type
         bare = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
         properties[name] = {**_schema(bare, closed), **({"description": unit} if unit else {})}
     required = [name for name in hints if name in vars(kind)["__required_keys__"]]
@@ -38,7 +39,7 @@ def _schema(hint: Any, closed: bool) -> Schema:
     if is_typeddict(hint):
         return _object(hint, None, closed)
     origin, inner = get_origin(hint), get_args(hint)
-    if origin is Annotated:
+    if origin is Annotated:  # a row that holds further keys, each of that type
         return _object(inner[0], inner[1], closed)
     if origin is Literal:
         return {"enum": list(inner)}
@@ -48,7 +49,7 @@ def _schema(hint: Any, closed: bool) -> Schema:
         return {"type": "array", "items": _schema(inner[0], closed)}
     if origin in (dict, Mapping):
         return {"type": "object", "additionalProperties": _schema(inner[1], closed)}
-    return {"type": _NAMES[hint]} if hint in _NAMES else {}
+    return {"type": _NAMES[hint]} if hint in _NAMES else {}  # of Any nothing is said
 
 
 __all__ = ["KINDS", "answer_schema"]
