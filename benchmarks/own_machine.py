@@ -33,7 +33,6 @@ def _training_errors(catalog: Catalog, bench: dict, gpu: str, short: set[str]) -
     """Return the errors of all steps, of those beyond the short profile, and of these after it."""
     rows = from_bench.training_rows(bench, gpu)
     # as `gpucost calibrate` would learn from the short bench of this machine
-    # as `gpucost calibrate` would learn from the short bench of this machine
     learned = training.gather([row for row in rows if row["id"] in short], catalog, as_written=True)
     base = training_calibration(catalog)
     tuned = training.tune(learned, base) if learned.rows else base
