@@ -12,7 +12,7 @@ from msgspec import Struct
 from torch import Tensor, nn
 
 from benchmarks.device.common import DEVICE, Table, TimeBox, clean, options, out, run_cases
-from benchmarks.device.steps import COLUMNS, adapted, add_steps, library_model, recomputing
+from benchmarks.device.steps import COLUMNS, adapted, add_steps, library_config, library_model, recomputing
 from gpucost.bench.cases import SHAPES
 
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -67,20 +67,8 @@ class _FrozenLinear(nn.Module):
 
 def configuration(model: str, family: str = "llama", cache: bool = False):
     """Return the configuration of a model in Transformers, of the shape that every benchmark times."""
-    from transformers import LlamaConfig, Qwen2Config
-
-    shape = SHAPES[model]
-    return (Qwen2Config if family == "qwen2" else LlamaConfig)(
-        vocab_size=shape.vocab,
-        hidden_size=shape.hidden,
-        intermediate_size=shape.ffn,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.kv_heads,
-        max_position_embeddings=65536,  # longer than any case
-        tie_word_embeddings=model in ("llama3.2-1b", "llama3.2-3b", "qwen2.5-1.5b"),
-        use_cache=cache,
-    )
+    tied = model in ("llama3.2-1b", "llama3.2-3b", "qwen2.5-1.5b")
+    return library_config(SHAPES[model], family, tied=tied, cache=cache)
 
 
 def build(case: Case) -> nn.Module:

@@ -18,6 +18,32 @@ COLUMNS = [
 ]  # fmt: skip
 
 
+def library_config(shape: ModelShape, family: str = "llama", *, tied: bool, cache: bool = False, **more: Any) -> Any:
+    """Return the configuration of a model in Transformers: one of Llama's kind, of a shape."""
+    import transformers
+
+    kinds = {
+        "llama": transformers.LlamaConfig,
+        "qwen2": transformers.Qwen2Config,
+        "gemma": transformers.GemmaConfig,
+        "mistral": transformers.MistralConfig,
+        "mixtral": transformers.MixtralConfig,
+    }
+    return kinds[family](
+        vocab_size=shape.vocab,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.ffn,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        head_dim=shape.width,
+        max_position_embeddings=65536,  # longer than any case
+        tie_word_embeddings=tied,
+        use_cache=cache,
+        **more,
+    )
+
+
 def library_model(config: Any, *, recipe: str = "bf16", attention: str = "sdpa") -> nn.Module:
     """Build a model of Transformers with random weights: time and memory do not depend on their values."""
     from transformers import AutoModelForCausalLM

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from benchmarks.device.common import DEVICE, WORLD, Table, TimeBox, clean, options, out, ranks, run_cases
-from benchmarks.device.steps import COLUMNS, adapted, add_steps, library_model, recomputing
+from benchmarks.device.steps import COLUMNS, adapted, add_steps, library_config, library_model, recomputing
 from gpucost.bench.cases import ModelShape
 
 SHAPES = {  # as published, where the bench's GPT-2 has a gated feed-forward of as many parameters
@@ -83,51 +83,24 @@ class _Script(nn.Module):
         return F.cross_entropy(logits.view(-1, logits.size(-1)), labels.view(-1))
 
 
-def _configuration(case: Case):
-    import transformers as hf
-
-    shape = SHAPES[case.model]
-    if case.family == "gpt2":
-        return hf.GPT2Config(
-            vocab_size=shape.vocab,
-            n_positions=case.seq,
-            n_embd=shape.hidden,
-            n_layer=shape.layers,
-            n_head=shape.heads,
-            resid_pdrop=0.0,  # dropout would keep a mask for each activation
-            embd_pdrop=0.0,
-            attn_pdrop=0.0,
-            use_cache=False,
-        )
-    kinds = {
-        "llama": hf.LlamaConfig,
-        "qwen2": hf.Qwen2Config,
-        "gemma": hf.GemmaConfig,
-        "mistral": hf.MistralConfig,
-        "mixtral": hf.MixtralConfig,
-    }
-    extra = {"num_local_experts": 8, "num_experts_per_tok": 2} if case.family == "mixtral" else {}
-    return kinds[case.family](
-        vocab_size=shape.vocab,
-        hidden_size=shape.hidden,
-        intermediate_size=shape.ffn,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.kv_heads,
-        head_dim=shape.width,
-        use_cache=False,
-        tie_word_embeddings=case.model in ("llama3.2-1b", "gemma-2b"),
-        max_position_embeddings=65536,
-        **extra,
-    )
-
-
 def build(case: Case) -> nn.Module:
     if case.family == "gpt2-script":
         dtype = torch.float32 if case.recipe == "amp" else torch.bfloat16
         model: nn.Module = _Script(SHAPES[case.model], case.seq, case.recompute).to(DEVICE, dtype)
         return torch.compile(model) if case.compiled else model
-    model = library_model(_configuration(case), recipe=case.recipe)
+    if case.family == "gpt2":
+        from transformers import GPT2Config
+
+        shape = SHAPES[case.model]
+        sizes = {"vocab_size": shape.vocab, "n_embd": shape.hidden, "n_layer": shape.layers, "n_head": shape.heads}
+        # dropout would keep a mask for each activation
+        none = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+        config = GPT2Config(n_positions=case.seq, use_cache=False, **sizes, **none)
+    else:
+        more = {"num_local_experts": 8, "num_experts_per_tok": 2} if case.family == "mixtral" else {}
+        tied = case.model in ("llama3.2-1b", "gemma-2b")
+        config = library_config(SHAPES[case.model], case.family, tied=tied, **more)
+    model = library_model(config, recipe=case.recipe)
     if case.targets:  # names of modules, or one of peft's words for many
         model = adapted(model, case.rank, case.targets.split(",") if "," in case.targets else case.targets)
     if case.recompute == "full":
