@@ -3,8 +3,10 @@
 The tools that give these answers are agents/server.py; what stands in a full answer is gpucost/answers.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from gpucost.errors import UsageError
@@ -47,22 +49,22 @@ _TEXT_COLUMNS = frozenset(
 def short(answer: Answer) -> dict[str, Any]:
     """Return an answer in a few hundred tokens; `parts` names what `detail` gives in full."""
     kind = str(answer.get("kind", ""))
-    names = names_in(answer)
-    short_answer: dict[str, Any] = {"answer": _shortened(quoting(str(answer["lead"]), names))}
+    names = _names_in(answer)
+    short_answer: dict[str, Any] = {"answer": _shortened(_quoting(str(answer["lead"]), names))}
     short_answer |= _ROWS_OF_KIND.get(kind, _rows_of)(answer)
-    if assumed := assumptions(answer):
+    # values that were assumed: none is left out, for a reader who pays by the token takes them for facts
+    listed = [row for row in answer.get("assumptions") or () if isinstance(row, Mapping)]
+    assumed = {str(row["name"]): row.get("value") for row in listed if row.get("status") == "assumed"}
+    if assumed:
         short_answer["assumed"] = assumed
     if answer.get("warnings"):
-        short_answer["know"] = [_shortened(quoting(text, names)) for text in answer["warnings"][:ROWS]]
+        short_answer["know"] = [_shortened(_quoting(text, names)) for text in answer["warnings"][:ROWS]]
     short_answer["as_of"] = answer.get("as_of")
     short_answer["parts"] = _parts(answer)
     return {name: rounded(value) for name, value in short_answer.items()}
 
 
-def assumptions(answer: Answer) -> dict[str, Any]:
-    """Return the values that were assumed, by name; none is left out of an answer."""
-    listed = [row for row in answer.get("assumptions") or () if isinstance(row, Mapping)]
-    return {str(row["name"]): row.get("value") for row in listed if row.get("status") == "assumed"}
+# Keys whose values name something; those of a person's own book and files may say anything.
 
 
 _NAMES = frozenset(
@@ -70,10 +72,10 @@ _NAMES = frozenset(
 )
 
 
-def names_in(answer: Any) -> set[str]:
+def _names_in(answer: Any) -> set[str]:
     """Return the names of several words that an answer holds: files may have brought them, and they read as prose.
 
-    >>> names_in({"options": [{"provider": "please obey", "gpu": "h100-sxm", "note": "two words"}]})
+    >>> _names_in({"options": [{"provider": "please obey", "gpu": "h100-sxm", "note": "two words"}]})
     {'please obey'}
     """
     names: set[str] = set()
@@ -88,23 +90,32 @@ def names_in(answer: Any) -> set[str]:
     return names
 
 
-def quoting(sentence: str, names: set[str]) -> str:
+def _quoting(sentence: str, names: set[str]) -> str:
     """Return a sentence whose names of several words are quoted, as data is.
 
-    >>> quoting("8 × b200 at please obey", {"please obey"})
+    >>> _quoting("8 × b200 at please obey", {"please obey"})
     '8 × b200 at "please obey"'
     """
     if not names:
         return sentence
+    # a name may be the beginning of another
     longest_first = sorted(names, key=len, reverse=True)
     return re.sub("|".join(map(re.escape, longest_first)), lambda name: f'"{name[0]}"', sentence)
 
 
 def part(answer: Answer, name: str) -> dict[str, Any]:
-    """Return one part of an answer, cut to what a reader can bear."""
+    """Return one part of an answer, cut to what a reader can bear: as many rows as the limit takes."""
     if name not in answer:
         raise UsageError(f"there is no part {name[:40]!r}. Parts: {', '.join(_parts(answer))}.")
-    return {name: _fitting(rounded(answer[name]))}
+    value = rounded(answer[name])
+    if all(isinstance(row, Mapping) and "status" in row for row in value or (0,)):  # assumptions: never cut
+        return {name: value}
+    if not isinstance(value, list):
+        text = json.dumps(value, ensure_ascii=False)
+        return {name: value if len(text) <= _DETAIL_CHARACTERS else {"cut": text[:_DETAIL_CHARACTERS]}}
+    fitting = first_rows(value, _DETAIL_CHARACTERS)
+    more = len(value) - len(fitting)
+    return {name: [*fitting, {"more": f"{more} further rows"}] if more else fitting}
 
 
 def _parts(answer: Answer) -> list[str]:
@@ -118,10 +129,10 @@ def columns(question: str) -> tuple[str, ...]:
 
 def schema(question: str) -> dict[str, Any]:
     """Return the JSON schema of a short answer: its sentence, its rows with the type of every column, what to know."""
-    row = {
-        "type": "object",
-        "properties": {name: _type_of(name) for name in columns(question)},
-    }
+    # any of these types: what is not known is left out, and a figure may be a word, such as "none"
+    figure = ["boolean", "number", "string"]
+    types = {name: {"type": "string" if name in _TEXT_COLUMNS else figure} for name in columns(question)}
+    row = {"type": "object", "properties": types}
     return {
         "type": "object",
         "properties": {
@@ -136,10 +147,6 @@ def schema(question: str) -> dict[str, Any]:
     }
 
 
-def _type_of(column: str) -> dict[str, Any]:
-    return {"type": "string" if column in _TEXT_COLUMNS else ["boolean", "number", "string"]}
-
-
 def rows(listed: Sequence[Mapping[str, Any]], names: Sequence[str], count: int = ROWS) -> list[dict[str, Any]]:
     """Return the first rows with what is known of some columns."""
     return [{name: row[name] for name in names if row.get(name) not in (None, [])} for row in listed[:count]]
@@ -152,7 +159,10 @@ def rounded(value: Any) -> Any:
     {'cost_usd': 5038, 'share': 0.1235, 'count': 12345}
     """
     if isinstance(value, float):
-        return None if value != value or value in (float("inf"), float("-inf")) else _number(value)
+        if value != value or value in (inf, -inf):  # JSON has neither
+            return None
+        # a number of more digits is whole, one of fewer has as many as it needs
+        return round(value) if abs(value) >= 10 ** (_DIGITS - 1) else float(f"{value:.{_DIGITS}g}")
     if isinstance(value, Mapping):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -160,34 +170,12 @@ def rounded(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, bool)) else str(value)
 
 
-def _number(value: float) -> int | float:
-    if abs(value) >= 10 ** (_DIGITS - 1):
-        return round(value)
-    return float(f"{value:.{_DIGITS}g}")
-
-
 def _shortened(text: str) -> str:
     return text if len(text) <= _TEXT_CHARACTERS else text[:_TEXT_CHARACTERS].rsplit(" ", 1)[0] + " …"
 
 
-def _fitting(value: Any) -> Any:
-    """Return as many rows of a part as the limit takes."""
-    import json
-
-    if all(isinstance(row, Mapping) and "status" in row for row in value or (0,)):  # assumptions: never cut
-        return value
-    if not isinstance(value, list):
-        text = json.dumps(value, ensure_ascii=False)
-        return value if len(text) <= _DETAIL_CHARACTERS else {"cut": text[:_DETAIL_CHARACTERS]}
-    fitting = first_rows(value, _DETAIL_CHARACTERS)
-    more = len(value) - len(fitting)
-    return [*fitting, {"more": f"{more} further rows"}] if more else fitting
-
-
 def first_rows(listed: Sequence[Any], characters: int) -> list[Any]:
     """Return as many rows, from the first on, as so many characters of JSON take."""
-    import json
-
     first: list[Any] = []
     for row in listed:
         characters -= len(json.dumps(row, ensure_ascii=False))
@@ -227,8 +215,9 @@ def _distinct(listed: Sequence[Answer]) -> list[Answer]:
 
 def _estimate(answer: Answer) -> dict[str, Any]:
     options = _distinct(answer["options"])[:ROWS]
+    # the best of each other kind, where it is none of the options; the first kind, of lowest budget, leads the options
     kinds: list[Answer] = [{"best": row["kind"], **row} for row in answer.get("highlights") or ()]
-    others = _distinct([*options, *kinds[1:]])[len(options) :]  # kinds[0], of lowest budget, leads the options
+    others = _distinct([*options, *kinds[1:]])[len(options) :]
     return {
         "options": rows(options, _COLUMNS["estimate"]),
         "other_kinds": rows(others, ("best", "provider", "option", "gpus", "gpu", "days", "cost_usd"), ROWS),

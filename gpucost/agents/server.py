@@ -25,19 +25,25 @@ _RESOURCES = {
     "glossary": ("Glossary", "What the words and units of the answers mean.", "text/markdown"),
 }
 _OPTION = re.compile(r"--([a-z][a-z0-9-]*)")
+_ERROR_CHARACTERS = 1000  # an error may quote an argument of any length
 
 
 def run(folder: Path | None = None) -> None:
     """Serve until the client closes the connection; files are read under the folder alone."""
     try:
         import anyio
+        from mcp import types
         from mcp.server import Server
         from mcp.server.stdio import stdio_server
+    # before the first message, so that the client shows the sentence
     except ImportError:
         raise UsageError("gpucost mcp needs the extra mcp: pip install 'gpucost[mcp]'.") from None
 
     async def called(context: Any, parameters: Any) -> Any:
-        return await _called(parameters, folder)
+        # in a thread, so that the connection stays awake
+        answer, is_refusal = await anyio.to_thread.run_sync(outcome_of, parameters.name, parameters.arguments, folder)
+        text = types.TextContent(type="text", text=in_words(answer))
+        return types.CallToolResult(content=[text], structured_content=answer, is_error=is_refusal)
 
     server: Any = Server(
         "gpucost",
@@ -61,6 +67,7 @@ def run(folder: Path | None = None) -> None:
 async def _listed(context: Any, parameters: Any) -> Any:
     from mcp import types
 
+    # every tool reads facts of this machine and changes nothing: a client need not ask before it calls one
     facts_alone = types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
@@ -75,17 +82,6 @@ async def _listed(context: Any, parameters: Any) -> Any:
         for name, tool in tools().items()
     ]
     return types.ListToolsResult(tools=tools_)
-
-
-async def _called(parameters: Any, folder: Path | None) -> Any:
-    """Answer a call in a thread, so that the connection stays awake; a refusal is a sentence, not a crash."""
-    import anyio
-    from mcp import types
-
-    answer, failed = await anyio.to_thread.run_sync(asked, parameters.name, parameters.arguments, folder)
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=in_words(answer))], structured_content=answer, is_error=failed
-    )
 
 
 async def _resources(context: Any, parameters: Any) -> Any:
@@ -139,9 +135,10 @@ async def _prompt(context: Any, parameters: Any) -> Any:
 
     if parameters.name != _PROMPT:
         raise ValueError(f"there is no prompt {str(parameters.name)[:60]!r}. Prompts: {_PROMPT}.")
+    # the article between marks, so that its sentences are not taken for the prompt's
     text = str((parameters.arguments or {}).get("text") or "")
-    said = types.TextContent(type="text", text=f"{_ARTICLE}<text>\n{text}\n</text>")
-    return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=said)])
+    content = types.TextContent(type="text", text=f"{_ARTICLE}<text>\n{text}\n</text>")
+    return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
 
 def resource(name: str) -> str:
@@ -149,6 +146,7 @@ def resource(name: str) -> str:
     from gpucost.catalog import open_catalog
 
     if name == "sources":
+        # as the catalog is now: a client may hold the connection for days
         catalog = open_catalog()
         rows = [*catalog.rows("model_sources"), *catalog.rows("price_sources")]
         stated = [{key: str(value) for key, value in row.items() if value} for row in rows]
@@ -160,20 +158,21 @@ def resource(name: str) -> str:
 
 def answered(name: str, arguments: Any, folder: Path | None = None) -> tuple[str, bool]:
     """Return the answer or the refusal as compact JSON, and whether it is a refusal."""
-    answer, failed = asked(name, arguments, folder)
-    return _written(answer), failed
+    answer, is_refusal = outcome_of(name, arguments, folder)
+    return _written(answer), is_refusal
 
 
 def _written(answer: Mapping[str, Any]) -> str:
     return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
 
 
-_LINES = 3  # rows that the text repeats: for a client that reads no structure
+_LINES = 3  # rows that the text repeats, for a client that reads no structure
 
 
 def in_words(answer: Mapping[str, Any]) -> str:
     """Return what a call says as text: the sentence, the first rows, what to know; the rest is the structure's."""
     lines = [str(answer[name]) for name in ("error", "answer") if name in answer]
+    # the first list is the answer's own; what stands in others, the structure says
     lists = [(name, value) for name, value in answer.items() if isinstance(value, list) and value]
     for name, rows in lists:
         if isinstance(rows[0], Mapping):
@@ -187,27 +186,24 @@ def in_words(answer: Mapping[str, Any]) -> str:
     return "\n".join(lines) or _written(answer)
 
 
-def asked(name: str, arguments: Any, folder: Path | None = None) -> tuple[dict[str, Any], bool]:
+def outcome_of(name: str, arguments: Any, folder: Path | None = None) -> tuple[dict[str, Any], bool]:
     """Return the answer, or what is wrong and what would bring an answer, and whether it is a refusal."""
+
+    def as_argument(option: re.Match[str]) -> str:
+        # a tool takes no options; what is none of its arguments, such as --files of the server, stays
+        argument = option[1].replace("-", "_")
+        is_known = any(argument == item.name for asks in QUESTIONS.values() for item in asks.arguments)
+        return argument if is_known else option[0]
+
     try:
         return call(name, arguments, folder), False
     except GpuCostError as error:
-        return _refusal(error, arguments), True
+        sentence = " ".join(without_contents(error, arguments).split())[:_ERROR_CHARACTERS]
+        refusal: dict[str, Any] = {"error": _OPTION.sub(as_argument, sentence)}
+        if candidates := [str(name)[:100] for name in getattr(error, "candidates", ())[:5]]:
+            refusal["meant"] = candidates
+        if error.change:
+            refusal["try"] = dict(error.change)
+        return refusal, True
     except Exception as error:  # a client gets a sentence whatever happens, and the server lives on
         return {"error": f"internal error: {type(error).__name__}. Please report it."}, True
-
-
-def _refusal(error: GpuCostError, arguments: Any) -> dict[str, Any]:
-    sentence = " ".join(without_contents(error, arguments).split())[:1000]
-    refusal: dict[str, Any] = {"error": _OPTION.sub(_as_argument, sentence)}
-    if candidates := [str(name)[:100] for name in getattr(error, "candidates", ())[:5]]:
-        refusal["meant"] = candidates
-    if error.change:
-        refusal["try"] = dict(error.change)
-    return refusal
-
-
-def _as_argument(option: re.Match[str]) -> str:
-    """Return an option as the argument of a tool is called; what is none, such as --files of the server, stays."""
-    name = option[1].replace("-", "_")
-    return name if any(name == item.name for asks in QUESTIONS.values() for item in asks.arguments) else option[0]

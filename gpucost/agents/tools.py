@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 Arguments = Mapping[str, Any]
 Schema = dict[str, Any]
-_ROWS, _SIGNS = 20, 8_000  # of a list, about 2,000 tokens, unless `rows` asks for more
-_MOST_ROWS, _MOST_SIGNS, _MOST_CASES = 500, 100_000, 500
+_ROWS, _CHARACTERS = 20, 8_000  # of a list, about 2,000 tokens, unless `rows` asks for more
+_MOST_ROWS, _MOST_CHARACTERS = 500, 100_000
+_MOST_CASES = 500  # of a sweep: a client waits for the answer
 
-_LISTED = {  # the arguments that a schema names; a question takes all of its others too
+# The arguments that a schema names; a question takes all of its others too.
+_LISTED = {
     "estimate": "model tokens gpu gpus provider region option deadline budget method optimize mfu",
     "inference": "model gpu provider region prompt_tokens output_tokens tokens_per_month requests_per_s ttft tpot"
     " precision",
@@ -33,6 +35,7 @@ _LISTED = {  # the arguments that a schema names; a question takes all of its ot
     "mix": "constant growth months gpu rent budget",
     "throughput": "model gpu gpus sequence global_batch precision method",
 }
+# What a client reads when it chooses a tool.
 _FOR = {
     "estimate": "What a training run costs, on real offers: cheapest first, with days, range and age of price.",
     "inference": "What serving a model costs per million tokens on real offers, beside hosted APIs.",
@@ -43,7 +46,9 @@ _FOR = {
     "mix": "Cheapest mix of owned, reserved, on-demand and spot GPUs for a demand: `constant`, with `growth` a year.",
 }
 _FILTERS = ("gpu", "provider", "region", "option")
+_PRICE_COLUMNS = ("provider", "region", "option", "gpu", "gpus", "usd_per_gpu_hour", "observed_on", "age_days")
 _BY = ("provider", "gpu", "region", "option")
+_MOST_CHOICES = 8  # that a schema lists; of more the example says enough
 _BESIDE = ("model", "gpu", "tokens", "gpus", "speed")  # of a comparison without two runs
 _MORE_ROWS = {"type": "integer", "description": f"Rows to list, at most {_MOST_ROWS}; {_ROWS} unless said."}
 _CHIP = (
@@ -63,16 +68,23 @@ class Tool(NamedTuple):
     schema: Schema
     answer: Callable[[Arguments], Any]
     answers: Schema
-    takes: tuple[Argument, ...] = ()  # what may name a file, beside the arguments of its question
+    files_in: tuple[Argument, ...] = ()  # what may name a file, beside the arguments of its question
 
 
 @lru_cache(maxsize=1)
 def tools() -> dict[str, Tool]:
     """Return the tools by name."""
-    asked = {name: Tool(text, _schema(name), _asker(name), compact.schema(name)) for name, text in _FOR.items()}
+    questions = {name: Tool(text, _schema(name), _asker(name), compact.schema(name)) for name, text in _FOR.items()}
+    prices_schema = _object([item for item in QUESTIONS["estimate"].arguments if item.name in (*_FILTERS, "as_of")])
+    prices_schema["properties"]["by"] = {
+        "type": "string",
+        "enum": list(_BY),
+        "description": "A row for each of them, with its cheapest price by option.",
+    }
+    prices_schema["properties"]["rows"] = _MORE_ROWS
     return {
-        **asked,
-        "load": Tool(
+        **questions,
+        "load": Tool(  # the same question as `inference`, for who knows the load and asks for machines
             "How many machines serve a load of requests within latency targets, and what they cost a month.",
             _schema("inference", required=("model", "requests_per_s")),
             _asker("inference", required=("model", "requests_per_s")),
@@ -125,7 +137,7 @@ def tools() -> dict[str, Tool]:
         ),
         "prices": Tool(
             "GPU-hours that can be ordered, cheapest first, with the day each was seen.",
-            _prices_schema(),
+            prices_schema,
             _prices,
             _listing("prices", "of", "know", "as_of"),
         ),
@@ -143,16 +155,16 @@ def tools() -> dict[str, Tool]:
         ),
         "gpus": Tool(
             "Accelerators with memory, dense peaks, links and power.",
-            _named("GPU or family, such as h100; none: the newest."),
+            _schema_of_name("GPU or family, such as h100; none: the newest."),
             _gpus,
             _listing("gpus", "of"),
         ),
         "models": Tool(
             "Model architectures with their parameter counts.",
-            _named("Model or family, such as llama-3.1 or 8b; none: the newest."),
+            _schema_of_name("Model or family, such as llama-3.1 or 8b; none: the newest."),
             _models,
             _listing("models", "of"),
-            takes=(Argument("name", MODEL),),  # a path to config.json is a model, too
+            files_in=(Argument("name", MODEL),),  # a path to config.json is a model, too
         ),
         "sql": Tool(
             "One read-only SELECT in DuckDB's SQL over the facts; begin with `show tables`.",
@@ -185,48 +197,51 @@ def call(name: str, arguments: Arguments | None, folder: Path | None = None) -> 
         raise UsageError(f"there is no tool {str(name)[:40]!r}. Tools: {', '.join(tools_)}.")
     if arguments is not None and not isinstance(arguments, Mapping):
         raise UsageError(f"{name} takes an object of arguments, not {type(arguments).__name__}.")
+    # a copy: what a tool takes out of it stays in the client's call
     arguments = dict(arguments or {})
     with for_stranger(folder, arguments):
-        return tools_[name].answer(_placed(name, arguments, folder))
+        return tools_[name].answer(_with_files(name, arguments, folder))
 
 
+# The question whose arguments a tool takes, where it is called otherwise.
 _QUESTION_OF = {
     "forward": "estimate",
     "load": "inference",
     "recipe": "throughput",
     "prices": "estimate",
-}  # of tools that are called otherwise
+}
 
 
-def _placed(tool: str, arguments: Arguments, folder: Path | None) -> Arguments:
+def _with_files(tool: str, arguments: dict[str, Any], folder: Path | None) -> Arguments:
     """Return arguments whose files lie in the folder: those of the tool, and those of the questions within them."""
     from gpucost.ask.dispatch import kinds_of_every_question
 
     def placed(question: Any, stated: Any) -> Any:
         if not isinstance(stated, Mapping):
-            return stated
-        known = isinstance(question, str) and question in QUESTIONS
-        declared = QUESTIONS[question].arguments if known else ()
+            return stated  # the tool itself refuses it
+        is_known = isinstance(question, str) and question in QUESTIONS
+        declared = QUESTIONS[question].arguments if is_known else ()
         return only_under(declared, stated, folder, kinds_of_every_question())
 
     if tool == "compare":
         sides = {side: placed("estimate", arguments[side]) for side in ("first", "second") if side in arguments}
-        return {**placed("compare", {k: v for k, v in arguments.items() if k not in sides}), **sides}
+        others = {name: value for name, value in arguments.items() if name not in sides}
+        return {**placed("compare", others), **sides}
     if tool == "sweep":
         axes = arguments.get("arguments")
         if isinstance(axes, Mapping):
-            axes = {name: _split(value) for name, value in axes.items()}
+            axes = dict(axes)
+            for name, axis in axes.items():
+                # the list that a sweep reads in a text: each of its words may name a file
+                words = axis.replace("|", ",") if isinstance(axis, str) else axis
+                if isinstance(axis, str) and "," in axis:
+                    words = [word.strip().replace("|", ",") for word in axis.split(",") if word.strip()]
+                axes[name] = words
         return {**arguments, "arguments": placed(arguments.get("question"), axes)}
-    if takes := tools()[tool].takes:
-        return only_under(takes, arguments, folder, {})
-    return placed(_QUESTION_OF.get(tool, tool), arguments) if tool in _QUESTION_OF or tool in QUESTIONS else arguments
-
-
-def _split(axis: Any) -> Any:
-    """Return an axis as the list that a sweep reads in its text."""
-    if not isinstance(axis, str) or "," not in axis:
-        return axis.replace("|", ",") if isinstance(axis, str) else axis
-    return [word.strip().replace("|", ",") for word in axis.split(",") if word.strip()]
+    if files_in := tools()[tool].files_in:
+        return only_under(files_in, arguments, folder, {})
+    question = _QUESTION_OF.get(tool, tool)
+    return placed(question, arguments) if question in QUESTIONS else arguments
 
 
 # --- Schemas: every argument with its type, and what it means in a sentence.
@@ -235,6 +250,7 @@ def _split(axis: Any) -> Any:
 def _schema(question: str, required: Sequence[str] = ()) -> Schema:
     arguments = {item.name: item for item in QUESTIONS[question].arguments}
     schema = _object([arguments[name] for name in _LISTED[question].split()], required)
+    # of each question: its short answer says which parts there are
     schema["properties"]["detail"] = {
         "type": "string",
         "description": "Part of the answer to get in full, as its `parts` names them.",
@@ -244,42 +260,29 @@ def _schema(question: str, required: Sequence[str] = ()) -> Schema:
 
 def _object(arguments: list[Argument], required: Sequence[str] = ()) -> Schema:
     """Return a short schema of arguments; others of the question are read as well."""
-    return {
-        "type": "object",
-        "properties": {item.name: _property(item) for item in arguments},
-        "required": [item.name for item in arguments if item.required or item.name in required],
-    }
+    properties: dict[str, Schema] = {}
+    for item in arguments:
+        types = item.kind.json
+        schema: Schema = {"type": types[0] if len(types) == 1 else list(types)}
+        # a client pays for each word: the first clause says what an argument is
+        sentence = item.help.partition(": ")[0].rstrip(".") + "."
+        schema["description"] = re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), sentence)
+        if 0 < len(item.kind.choices) <= _MOST_CHOICES and not item.kind.open:
+            schema["enum"] = list(item.kind.choices)
+        elif item.example is not None:
+            # of a region the group is what agents forget that they may say
+            schema["examples"] = ["eu", item.example] if item.name == "region" else [item.example]
+        properties[item.name] = schema
+    needed = [item.name for item in arguments if item.required or item.name in required]
+    return {"type": "object", "properties": properties, "required": needed}
 
 
-def _property(item: Argument) -> Schema:
-    """Return the schema of an argument: its JSON types, what it means, and its choices or an example."""
-    types = item.kind.json
-    schema: Schema = {"type": types[0] if len(types) == 1 else list(types)}
-    sentence = item.help.partition(": ")[0].rstrip(".") + "."
-    schema["description"] = re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), sentence)
-    if 0 < len(item.kind.choices) <= 8 and not item.kind.open:
-        schema["enum"] = list(item.kind.choices)
-    elif item.example is not None:
-        schema["examples"] = ["eu", item.example] if item.name == "region" else [item.example]
-    return schema
-
-
-def _named(text: str) -> Schema:
+def _schema_of_name(text: str) -> Schema:
     name = {"type": "string", "description": text}
     return {"type": "object", "properties": {"name": name, "rows": _MORE_ROWS}, "required": []}
 
 
-def _prices_schema() -> Schema:
-    schema = _object([item for item in QUESTIONS["estimate"].arguments if item.name in (*_FILTERS, "as_of")])
-    schema["properties"]["by"] = {
-        "type": "string",
-        "enum": list(_BY),
-        "description": "A row for each of them, with its cheapest price by option.",
-    }
-    schema["properties"]["rows"] = _MORE_ROWS
-    return schema
-
-
+# Lists of facts have no `detail`: more rows are asked for by `rows`.
 def _listing(rows: str, *others: str) -> Schema:
     """Return the schema of an answer that is a list of rows, with what stands beside it."""
     beside: dict[str, Schema] = {
@@ -309,7 +312,7 @@ def _asker(question: str, required: Sequence[str] = ()) -> Callable[[Arguments],
                 raise UsageError(f"{name} is missing.")
         detail = arguments.pop("detail", None)
         if question == "estimate":
-            arguments["with_facts"] = False
+            arguments["with_facts"] = False  # an agent reruns nothing, so its answer need not embed the facts
         payload = answered(question, arguments, _catalog(arguments)).payload
         return compact.short(payload) if detail is None else compact.part(payload, str(detail))
 
@@ -335,6 +338,7 @@ def _compare(arguments: Arguments) -> Any:
 
     if unknown := sorted(set(arguments) - {"first", "second", *_BESIDE}):
         raise UsageError(f"compare takes first and second, or {', '.join(_BESIDE)}, not {unknown[0][:40]!r}.")
+    # models side by side, as the library compares them
     if not {"first", "second"} & set(arguments):
         return compact.short(answered("compare", dict(arguments), _opened(None, None)).payload)
     if beside := sorted(set(arguments) - {"first", "second"}):
@@ -346,6 +350,7 @@ def _compare(arguments: Arguments) -> Any:
             raise UsageError(
                 f"compare: {side} must be an object with the arguments of estimate, such as model and tokens."
             )
+        # each side may be of another day, so each has its own catalog
         payloads.append(answered("estimate", {**side_arguments, "with_facts": False}, _catalog(side_arguments)).payload)
     return compact.short(bridge(*payloads))
 
@@ -355,52 +360,49 @@ def _sweep(arguments: Arguments) -> Any:
 
     if unknown := sorted(set(arguments) - {"question", "arguments", "rows"}):
         raise UsageError(f"sweep takes question and arguments, not {unknown[0][:40]!r}.")
-    question, asked = arguments.get("question"), arguments.get("arguments")
-    if question not in ("estimate", "inference", "tco") or not isinstance(asked, Mapping):
+    question, stated = arguments.get("question"), arguments.get("arguments")
+    if question not in ("estimate", "inference", "tco") or not isinstance(stated, Mapping):
         raise UsageError("sweep takes question (estimate, inference or tco) and arguments, an object.")
-    asked = dict(asked)
-    count = grid_asked(question, None, None, dict(asked)).count
+    # counted before anything is worked out
+    count = grid_asked(question, None, None, dict(stated)).count
     if count > _MOST_CASES:
         raise UsageError(f"sweep: {count:,} cases are more than {_MOST_CASES}. Shorten a list.")
-    frame = sweep(question, **asked).to_frame()
-    axes = [name for name, value in asked.items() if isinstance(value, (list, tuple)) or name == "model"]
+    frame = sweep(question, **stated).to_frame()
+    # what differs between the cases, then the figures that the question's short answer has
+    axes = [name for name, value in stated.items() if isinstance(value, (list, tuple)) or name == "model"]
     columns = dict.fromkeys([*axes, *compact.columns(question), "reason"])
-    kept = frame[[name for name in columns if name in frame]]
-    rows = [{name: value for name, value in row.items() if not _missing(value)} for row in kept.to_dict("records")]
+    records = frame[[name for name in columns if name in frame]].to_dict("records")
+    # a cell that is not known is NaN, which is not equal to itself
+    rows = [{name: value for name, value in row.items() if value is not None and value == value} for row in records]
     return {"rows": _first(rows, arguments), "of": len(rows)}
 
 
 def _first(rows: Sequence[Any], arguments: Arguments) -> list[Any]:
     """Return the first rows of a list, as many as a reader bears or asks for."""
-    asked = arguments.get("rows")
-    if asked is None:
-        return compact.first_rows(compact.rounded(rows[:_ROWS]), _SIGNS)
-    if isinstance(asked, bool) or not isinstance(asked, int) or not 0 < asked <= _MOST_ROWS:
-        raise UsageError(f"rows: {shown(asked)} is not a number from 1 to {_MOST_ROWS}.")
-    return compact.first_rows(compact.rounded(rows[:asked]), _MOST_SIGNS)
-
-
-def _missing(value: Any) -> bool:
-    return value is None or value != value
+    count = arguments.get("rows")
+    if count is None:
+        return compact.first_rows(compact.rounded(rows[:_ROWS]), _CHARACTERS)
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= _MOST_ROWS:
+        raise UsageError(f"rows: {shown(count)} is not a number from 1 to {_MOST_ROWS}.")
+    return compact.first_rows(compact.rounded(rows[:count]), _MOST_CHARACTERS)
 
 
 def _prices(arguments: Arguments) -> Any:
     from gpucost.catalog.prices import by_column, current
 
     arguments = dict(arguments)
-    by, asked = arguments.pop("by", None), {"rows": arguments.pop("rows", None)}
+    by, rows_argument = arguments.pop("by", None), {"rows": arguments.pop("rows", None)}
     if by is not None and by not in _BY:
         raise UsageError(f"by: {shown(by)} is none of {', '.join(_BY)}.")
-    takes = (*_FILTERS, "as_of", "known_as_of", "max_age")
-    if unknown := sorted(set(arguments) - set(takes)):
-        raise UsageError(f"prices takes {', '.join(takes[:-1])} and {takes[-1]}, not {unknown[0][:40]!r}.")
+    names = (*_FILTERS, "as_of", "known_as_of", "max_age")
+    if unknown := sorted(set(arguments) - set(names)):
+        raise UsageError(f"prices takes {', '.join(names[:-1])} and {names[-1]}, not {unknown[0][:40]!r}.")
     values = read_stated(QUESTIONS["estimate"], **arguments)
     catalog = _catalog(values)
     offer_filter = catalog.offer_filter(*(values.get(name) for name in _FILTERS))
     offers, warnings = current(catalog, offer_filter, values.get("max_age"))
-    names = ("provider", "region", "option", "gpu", "gpus", "usd_per_gpu_hour", "observed_on", "age_days")
-    rows = compact.rows(offers, names, len(offers)) if by is None else by_column(offers, by)
-    listed = _first(rows, asked)
+    rows = compact.rows(offers, _PRICE_COLUMNS, len(offers)) if by is None else by_column(offers, by)
+    listed = _first(rows, rows_argument)
     return compact.rounded({"prices": listed, "of": len(rows), "know": warnings[:3], "as_of": catalog.as_of})
 
 
@@ -421,9 +423,9 @@ def _forward(arguments: Arguments) -> Any:
         raise UsageError(f"forward takes gpu and option, not {unknown[0][:40]!r}.")
     catalog = _opened(None, None)
     values = read_stated(QUESTIONS["estimate"], **arguments)
-    chosen = catalog.offer_filter(values.get("gpu"), None, None, values.get("option"))
-    options = chosen["option"]
-    rows = [row for row in forward_prices(catalog, chosen["gpu"]) if options is None or row["option"] in options]
+    allowed = catalog.offer_filter(values.get("gpu"), None, None, values.get("option"))
+    options = allowed["option"]
+    rows = [row for row in forward_prices(catalog, allowed["gpu"]) if options is None or row["option"] in options]
     if not rows:
         raise PriceMissingError("no chip that you named has a recent price. Name another.")
     return {"rows": _first(rows, {}), "of": len(rows)}
@@ -442,9 +444,8 @@ def _gpus(arguments: Arguments) -> Any:
     catalog = _opened(None, None)
     chips = catalog.accelerators(_name_in(arguments, "gpus"))
     ids = {chip.id for chip in chips}
-    rows = sorted(
-        (row for row in catalog.rows("accelerators") if row["id"] in ids), key=lambda row: -(row.get("year") or 0)
-    )
+    rows = [row for row in catalog.rows("accelerators") if row["id"] in ids]
+    rows.sort(key=lambda row: -(row.get("year") or 0))  # the newest first: of all chips the first twenty are shown
     return compact.rounded({"gpus": _first(compact.rows(rows, _CHIP, len(rows)), arguments), "of": len(rows)})
 
 
@@ -462,7 +463,8 @@ def _sql(arguments: Arguments) -> Any:
         raise UsageError('sql takes query, a SELECT such as "show tables", and rows.')
     answer = _opened(None, None).ask(query)
     rows = _first(answer.rows, arguments)
+    # an empty list would say that nothing was found
     if answer.rows and not rows:
-        raise UsageError(f"sql: the first row alone takes more than {_SIGNS:,} signs. Select fewer columns.")
+        raise UsageError(f"sql: the first row alone takes more than {_CHARACTERS:,} signs. Select fewer columns.")
     more = len(answer.rows) - len(rows)
     return {"rows": rows, **({"more": f"{more} further rows"} if more else {})}

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-HOSTS = ("127.0.0.1", "localhost", "[::1]")
+_HOSTS = ("127.0.0.1", "localhost", "[::1]")  # any other name in a request is another site's, resolved to this machine
 SIDE_BY_SIDE = 2  # answers made at once: each holds tens of megabytes
 WAITING, PATIENCE_S = 128, 60.0  # connections kept, and how long a question waits for its turn
 HEAD_S = 10.0  # in which a request must have arrived
 _turns = threading.BoundedSemaphore(SIDE_BY_SIDE)
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+# nothing from elsewhere runs, no other site may frame or read the page, and no browser keeps an answer
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:;"
@@ -39,10 +40,8 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_DOCUMENT = {
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".html": "text/html; charset=utf-8",
-}
+_WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+_PAGE = "text/html; charset=utf-8"
 _ANSWERS: dict[str, Callable[[Mapping[str, str]], Any]] = {
     "plan": questions.plan,
     "serve": questions.serve,
@@ -69,7 +68,7 @@ def make_app(token: str) -> "Starlette":
             Route(f"{root}/export/{{name}}", _export, methods=["GET"]),
         ],
         middleware=[
-            Middleware(TrustedHostMiddleware, allowed_hosts=[*HOSTS], www_redirect=False),
+            Middleware(TrustedHostMiddleware, allowed_hosts=[*_HOSTS], www_redirect=False),
             Middleware(_OwnOrigin),
         ],
     )
@@ -83,64 +82,59 @@ class _OwnOrigin:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Hand a request on, or refuse it."""
-        if scope["type"] == "http" and not _is_own(dict(scope["headers"])):
-            await _error("a page of another site asks; this one answers its own alone.", 403)(scope, receive, send)
-        else:
+        is_own = True
+        if scope["type"] == "http":
+            headers = dict(scope["headers"])
+            # it comes from the page itself, or from an address that a person opened
+            origin = headers.get(b"origin")
+            is_foreign = headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site")
+            is_own = not is_foreign or headers.get(b"sec-fetch-mode") == b"navigate"
+            if origin is not None and origin.lower() != b"http://" + headers.get(b"host", b"").lower():
+                is_own = False
+        if is_own:
             await self.app(scope, receive, send)
-
-
-def _is_own(headers: Mapping[bytes, bytes]) -> bool:
-    """Tell whether a request comes from the page itself, or from an address that a person opened."""
-    origin = headers.get(b"origin")
-    if origin is not None and origin.lower() != b"http://" + headers.get(b"host", b"").lower():
-        return False
-    foreign = headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site")
-    return not foreign or headers.get(b"sec-fetch-mode") == b"navigate"
+        else:
+            await _error("a page of another site asks; this one answers its own alone.", 403)(scope, receive, send)
 
 
 def _file(request: "Request") -> "Response":
     """Hand out one of the page's own files."""
     name = request.path_params.get("name", "page.html")
-    ending = Path(name).suffix
     if name not in ("page.html", "page.css", "page.js"):
         return _error("there is no such file.", 404)
-    page = name == "page.html"
-    text = static.document() if page else files("gpucost.page").joinpath("assets", name).read_text("utf-8")
-    return _response(text, f"{_TYPES[ending]}; charset=utf-8")
+    is_page = name == "page.html"
+    text = static.document() if is_page else files("gpucost.page").joinpath("assets", name).read_text("utf-8")
+    return _response(text, f"{_TYPES[Path(name).suffix]}; charset=utf-8")
 
 
 def _answer(request: "Request") -> "Response":
     """Answer a question as JSON; a refusal is the sentence of the command."""
-    answer = _ANSWERS.get(request.path_params["name"])
+    name, query = request.path_params["name"], dict(request.query_params)
+    answer = _ANSWERS.get(name)
     if answer is None:
         return _error("there is no such question.", 404)
-    query = _query(request)
-    return _in_turn(lambda: _json(answer(query), 200), query, request.path_params["name"])
+    return _in_turn(lambda: _json(answer(query), 200), query, name)
 
 
 def _export(request: "Request") -> "Response":
     """Hand out the answer as a workbook, a page or a scenario."""
-    name, query = request.path_params["name"], _query(request)
-    if name == "scenario.toml":
-        return _in_turn(lambda: _download(questions.scenario(query).encode(), "application/toml", name), query)
-    if name == "plan.html":
-        return _in_turn(lambda: _download(static.page([query]).encode(), _DOCUMENT[".html"], name), query)
-    ending = Path(name).suffix
-    if name not in ("estimate.xlsx", "estimate.html"):
-        return _error("there is no such file. Files: estimate.xlsx, estimate.html, plan.html, scenario.toml.", 404)
-    return _in_turn(lambda: _download(_document(query, ending), _DOCUMENT[ending], name), query)
+    name, query = request.path_params["name"], dict(request.query_params)
 
-
-def _document(query: Mapping[str, str], ending: str) -> bytes:
-    with SpareFolder() as folder:
-        file = Path(folder, f"estimate{ending}")
+    def file() -> "Response":
+        if name == "scenario.toml":
+            return _download(questions.scenario(query).encode(), "application/toml", name)
+        if name == "plan.html":
+            return _download(static.page([query]).encode(), _PAGE, name)
         result = questions.estimate(query)
-        (result.to_excel if ending == ".xlsx" else result.to_html)(str(file))
-        return file.read_bytes()
+        is_workbook = name == "estimate.xlsx"
+        with SpareFolder() as folder:
+            path = Path(folder, name)
+            (result.to_excel if is_workbook else result.to_html)(str(path))
+            return _download(path.read_bytes(), _WORKBOOK if is_workbook else _PAGE, name)
 
-
-def _query(request: "Request") -> dict[str, str]:
-    return dict(request.query_params)
+    if name not in ("estimate.xlsx", "estimate.html", "plan.html", "scenario.toml"):
+        return _error("there is no such file. Files: estimate.xlsx, estimate.html, plan.html, scenario.toml.", 404)
+    return _in_turn(file, query)
 
 
 def _in_turn(make: Callable[[], "Response"], query: Mapping[str, str], name: str = "plan") -> "Response":
@@ -150,14 +144,14 @@ def _in_turn(make: Callable[[], "Response"], query: Mapping[str, str], name: str
     try:
         return make()
     except GpuCostError as error:
-        return _json(refusal(error, query, name), 422)
+        return _json(_refusal(error, query, name), 422)
     except Exception as error:  # the page says it and lives on
         return _json({"error": f"internal error: {type(error).__name__}. Please report it."}, 500)
     finally:
         _turns.release()
 
 
-def refusal(error: GpuCostError, query: Mapping[str, str], name: str) -> dict[str, Any]:
+def _refusal(error: GpuCostError, query: Mapping[str, str], name: str) -> dict[str, Any]:
     """Return a refusal: the command's sentence, the same without flags, and the nearest questions with an answer."""
     sentence = " ".join(without_contents(error, query).split())
     return {
@@ -191,6 +185,7 @@ def _response(content: str | bytes, kind: str, status: int = 200, more: Mapping[
 def serve(port: int, say: Callable[[str], None], *, opened: bool = True, folder: Path | None = None) -> None:
     """Serve the page on loopback until it is interrupted; `say` hears its address; files are read under a folder."""
     try:
+        # before the port is bound, and without loading what start-up can wait for
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError:
@@ -198,16 +193,17 @@ def serve(port: int, say: Callable[[str], None], *, opened: bool = True, folder:
     import socket
 
     questions.files = folder
+    # whoever cannot read the address cannot ask: other users of this machine, other sites
     token = secrets.token_urlsafe(16)
     listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port that was in use a moment ago
     try:
         listening.bind(("127.0.0.1", port))
         listening.listen()  # whoever hears the address may ask: the answer waits for the catalog
     except OSError as error:
         listening.close()
         raise UsageError(f"--port: {port} cannot be used ({error.strerror}). Name another, or 0 for any.") from None
-    questions.catalog()
+    questions.catalog()  # opened now: the first question should not wait for it
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/{token}/"
     say(f"serving {address} on this machine only; Ctrl-C stops it")
     if opened:
@@ -220,18 +216,11 @@ def serve(port: int, say: Callable[[str], None], *, opened: bool = True, folder:
 def server_of(app: "Starlette", **more: Any) -> Any:
     """Return the server of an application: it keeps few connections and waits for none for long."""
     import uvicorn
-
-    bounds: dict[str, Any] = {"http": _impatient_protocol(), "limit_concurrency": WAITING}
-    # nothing on the terminal: whoever sent a bad request reads why in its response
-    quiet: dict[str, Any] = {"log_level": "critical", "access_log": False, "server_header": False}
-    return uvicorn.Server(uvicorn.Config(app, **bounds, **quiet, **more))
-
-
-def _impatient_protocol() -> Any:
-    """Return the server's reader of requests, made to close a connection whose request does not arrive in time."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class TimedProtocol(H11Protocol):
+        """The server's reader of requests, made to close a connection whose request does not arrive in time."""
+
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._wait()
@@ -252,4 +241,7 @@ def _impatient_protocol() -> Any:
             self._late.cancel()
             super().connection_lost(exc)
 
-    return TimedProtocol
+    bounds: dict[str, Any] = {"http": TimedProtocol, "limit_concurrency": WAITING}
+    # nothing on the terminal: whoever sent a bad request reads why in its response
+    quiet: dict[str, Any] = {"log_level": "critical", "access_log": False, "server_header": False}
+    return uvicorn.Server(uvicorn.Config(app, **bounds, **quiet, **more))

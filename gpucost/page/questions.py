@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -26,7 +26,7 @@ from gpucost.market.budget import FRESH_DAYS
 from gpucost.market.exchange import newest_rate
 from gpucost.render.offers import is_orderable, ways
 from gpucost.render.wording import labelled, without_commands
-from gpucost.units import HOURS_PER_YEAR, as_toml
+from gpucost.units import HOURS_PER_YEAR, MONTHS_PER_YEAR, as_toml
 
 if TYPE_CHECKING:
     from gpucost.ask.estimate import EstimateResult
@@ -52,7 +52,7 @@ FIELDS = (
     "strict_prices",
 )
 OWN_FIELDS = ("own_gpu", "own_gpus", "utilisation", "years")  # of the comparison with owning
-# of serving the model; the fields that both ask hold for both
+# Of serving the model: a field of the page -> the argument; the fields that both ask hold for both.
 SERVE_FIELDS = {
     "prompt_tokens": "prompt_tokens",
     "output_tokens": "output_tokens",
@@ -63,7 +63,8 @@ SERVE_FIELDS = {
 }
 _SHARED = ("model", "gpu", "region", "provider", "option", "strict_prices")
 PRICE = "own_price"  # USD per GPU-hour that the reader has been quoted
-ROWS = 12
+ROWS = 12  # offers of a table: what one screen shows beside the picture of all
+# What rows of the tables hold, and points and regions of the pictures; the browser gets nothing else.
 _OFFER = ("rank", "provider", "instance_type", "region", "option", "term_months", "gpu", "gpus")
 _ROW = (
     *_OFFER,
@@ -85,8 +86,15 @@ _ROW = (
     "budget_usd",
     "chance_available_fraction",
 )
+_POINT = ("days", "cost_usd", "orderable", "front", "gpus", "gpu", "provider", "region", "option", "age_days")
+_SERVED_POINT = ("tpot_ms", "usd_per_mtok", *_POINT[2:])
+_REGION = ("place", "region", "cost_usd", "days", "gpus", "gpu", "provider", "option", "offers", "orderable")
+_SERVED_REGION = ("place", "region", "usd_per_mtok", "tpot_ms", *_REGION[4:])
+_LAYOUT = ("tensor", "pipeline", "context", "expert", "sharding", "micro_batch", "recompute")
 files: Path | None = None  # the folder whose files may be named
-_MOST_SIGNS = 2000  # of all that is asked; what is longer was not typed
+_MOST_CHARACTERS = 2000  # of all that is asked; what is longer was not typed
+_ANSWERS_KEPT = 12  # of one plan its tabs, its files and its scenarios, and of a few plans before it
+_SAVES_MEMORY_RATIO = 0.99  # a change that saves less is not worth a line
 
 
 def catalog() -> "Catalog":
@@ -98,46 +106,47 @@ def catalog() -> "Catalog":
 
 def arguments_of(query: Query) -> dict[str, Any]:
     """Return the arguments of the estimate that an address asks for; unknown names are refused."""
-    if sum(len(name) + len(value) for name, value in query.items()) > _MOST_SIGNS:
-        raise UsageError(f"the address has more than {_MOST_SIGNS:,} characters. Shorten the input.")
+    if sum(len(name) + len(value) for name, value in query.items()) > _MOST_CHARACTERS:
+        raise UsageError(f"the address has more than {_MOST_CHARACTERS:,} characters. Shorten the input.")
     if unknown := [name for name in query if name not in (*FIELDS, *OWN_FIELDS, *SERVE_FIELDS, PRICE)]:
         raise UsageError(f"the page takes no {unknown[0][:40]!r}. It takes {', '.join(FIELDS)}.")
     return {name: query[name].strip() for name in FIELDS if query.get(name, "").strip()}
 
 
-class _Kept:
+class _RecentAnswers:
     """The answers asked for last: the tabs of one plan, its files and its scenarios ask the same ones again."""
 
     def __init__(self, most: int) -> None:
         self._most, self._answers, self._lock = most, OrderedDict[tuple[Any, ...], Any](), Lock()
 
-    def __call__(self, name: str, asked: Mapping[str, Any]) -> Any:
+    def __call__(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Return the answer to a question, asked once."""
         if files is not None:  # a file that is named may change between two questions
-            return _ask(name, asked)
-        key = (name, id(catalog()), *sorted((field, str(value)) for field, value in asked.items()))
+            return _ask(name, arguments)
+        # another catalog, of new prices, has other answers
+        key = (name, id(catalog()), *sorted((field, str(value)) for field, value in arguments.items()))
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
                 return self._answers[key]
-        made = _ask(name, asked)
+        answer = _ask(name, arguments)  # unlocked: two may ask the same at once, and others need not wait
         with self._lock:
-            self._answers[key] = made
+            self._answers[key] = answer
             while len(self._answers) > self._most:
                 self._answers.popitem(last=False)
-        return made
+        return answer
 
 
-def _ask(name: str, asked: Mapping[str, Any]) -> Any:
+def _ask(name: str, arguments: Mapping[str, Any]) -> Any:
     """Ask a question whose files lie in the folder that was named at the start."""
     from gpucost.ask.dispatch import answered, kinds_of_every_question
 
-    with for_stranger(files, asked):
-        placed = only_under(QUESTIONS[name].arguments, asked, files, kinds_of_every_question())
+    with for_stranger(files, arguments):
+        placed = only_under(QUESTIONS[name].arguments, arguments, files, kinds_of_every_question())
         return answered(name, placed, catalog())
 
 
-_answered = _Kept(12)
+_answered = _RecentAnswers(_ANSWERS_KEPT)
 
 
 def estimate(query: Query) -> "EstimateResult":
@@ -150,8 +159,23 @@ def plan(query: Query) -> dict[str, Any]:
     """Return what the page shows of a training question: headline, offers, picture, regions, sources, the command."""
     payload = estimate(query).payload
     rows = [{name: row[name] for name in _ROW} for row in payload["options"]]
-    quoted = _quoted(query, payload["options"])
-    used = {name for row in rows for name in row["source_ids"]}
+    quoted = None
+    if query.get(PRICE, "").strip():
+        from gpucost.arguments.kinds import USD
+        from gpucost.training.cases import recompute
+
+        # the first offer at a price of one's own, hours and layout unchanged
+        price, best = USD.read(query[PRICE], "your price"), payload["options"][0]
+        changed = {"usd_per_gpu_hour": price, "price_low_ratio": 1.0, "price_high_ratio": 1.0}
+        recomputed = recompute(best["factors"], **changed)
+        quoted = {
+            **{name: recomputed[name] for name in ("cost_usd", "cost_low_usd", "cost_high_usd", "days")},
+            "usd_per_gpu_hour": price,
+            "gpu": best["gpu"],
+            "gpus": best["gpus"],
+            "saving_usd": best["cost_usd"] - recomputed["cost_usd"],
+        }
+    used = {name for row in rows for name in row["source_ids"]}  # the page shows the sources of its rows alone
     return {
         "headline": payload["headline"],
         "lead": without_commands(payload["lead"]),
@@ -170,22 +194,16 @@ def plan(query: Query) -> dict[str, Any]:
         "sources": _with_links(payload["sources"], used),
         "as_of": payload["as_of"],
         "catalog_version": payload["catalog_version"],
-        "command": command(query),
+        "command": _command("estimate", arguments_of(query)),
     }
-
-
-_POINT = ("days", "cost_usd", "orderable", "front", "gpus", "gpu", "provider", "region", "option", "age_days")
-_SERVED_POINT = ("tpot_ms", "usd_per_mtok", *_POINT[2:])
-_REGION = ("place", "region", "cost_usd", "days", "gpus", "gpu", "provider", "option", "offers", "orderable")
-_SERVED_REGION = ("place", "region", "usd_per_mtok", "tpot_ms", *_REGION[4:])
 
 
 def _in_words(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row with its option as a label and its notes without commands."""
-    words: dict[str, Any] = {"option": labelled(row["option"])}
+    texts: dict[str, Any] = {"option": labelled(row["option"])}
     if "notes" in row:
-        words["notes"] = [without_commands(note) for note in row["notes"]]
-    return {**row, **words}
+        texts["notes"] = [without_commands(note) for note in row["notes"]]
+    return {**row, **texts}
 
 
 def _columns(points: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
@@ -194,6 +212,7 @@ def _columns(points: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[
     return {"names": list(names), "rows": rows}
 
 
+# Of what a source says where it lies: only https becomes a link, so that no script can.
 _ADDRESS = re.compile(r"https://[^\s()<>]+[^\s()<>.,;]")
 _REPOSITORY = re.compile(r"github:([\w.-]+/[\w.-]+)")
 
@@ -201,18 +220,18 @@ _REPOSITORY = re.compile(r"github:([\w.-]+/[\w.-]+)")
 def _with_links(sources: Mapping[str, Mapping[str, Any]], used: Collection[str]) -> dict[str, dict[str, Any]]:
     """Return the sources that were used, each with the address where a reader finds it, if it has one."""
     return {
-        name: {**source, "href": address_of(str(source.get("locator") or ""))}
+        name: {**source, "href": _address_of(str(source.get("locator") or ""))}
         for name, source in sources.items()
         if name in used
     }
 
 
-def address_of(locator: str) -> str | None:
+def _address_of(locator: str) -> str | None:
     """Return the address that a locator holds.
 
-    >>> address_of("https://lambda.ai/pricing, seen by hand"), address_of("github:a/b data/prices.json@05")
+    >>> _address_of("https://lambda.ai/pricing, seen by hand"), _address_of("github:a/b data/prices.json@05")
     ('https://lambda.ai/pricing', 'https://github.com/a/b')
-    >>> address_of("javascript:alert(1)"), address_of("table 3")
+    >>> _address_of("javascript:alert(1)"), _address_of("table 3")
     (None, None)
     """
     if address := _ADDRESS.search(locator):
@@ -221,18 +240,12 @@ def address_of(locator: str) -> str | None:
     return f"https://github.com/{repository[1]}" if repository else None
 
 
-@lru_cache(maxsize=1)
-def _countries() -> dict[str, str]:
-    """Return the country of each region, by its code."""
-    rows = catalog().rows("cloud_regions")
-    return {str(row["region"]): str(row["country"]) for row in rows if row["country"]}
-
-
 def _by_place(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the first region of each country, in the order of the answer; what is sold in any region stands apart."""
+    countries = {str(row["region"]): str(row["country"]) for row in catalog().rows("cloud_regions") if row["country"]}
     best: dict[str, dict[str, Any]] = {}
     for row in rows:
-        place = "any region" if not row["region"] else _countries().get(row["region"], row["region"])
+        place = "any region" if not row["region"] else countries.get(row["region"], row["region"])
         if place in best:
             best[place]["offers"] += row["offers"]
         else:
@@ -242,30 +255,24 @@ def _by_place(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _on_map(rows: Sequence[Mapping[str, Any]], *figures: str) -> dict[str, Any]:
     """Return the offers of regions whose place on the earth is known, in their order, each with where it is."""
-    known = {
+    place_of = {
         region: (float(latitude), float(longitude)) for region, latitude, longitude in beside(__file__, "places")[1:]
     }
     names = ("region", "latitude", "longitude", *figures, "gpus", "gpu", "provider", "option", "orderable")
-    located = [
-        {
-            **row,
-            "latitude": known[row["region"]][0],
-            "longitude": known[row["region"]][1],
-            "orderable": is_orderable(row),
-        }
-        for row in rows
-        if row["region"] in known
-    ]
+    located = []
+    for row in rows:
+        if row["region"] in place_of:
+            latitude, longitude = place_of[row["region"]]
+            located.append({**row, "latitude": latitude, "longitude": longitude, "orderable": is_orderable(row)})
     return _columns(located, names)
 
 
 def serve(query: Query) -> dict[str, Any]:
     """Return what the page shows of serving the model: offers, the picture of all, hosted prices, sources."""
     arguments_of({"tokens": "1b", **query})  # unknown names are refused alike
-    shared = {name: query[name].strip() for name in _SHARED if query.get(name, "").strip()}
-    load = {of: query[name].strip() for name, of in SERVE_FIELDS.items() if query.get(name, "").strip()}
-    named = {**shared, **load}
-    payload = _answered("inference", {**named, "top": ROWS}).payload
+    stated = {name: query[name].strip() for name in _SHARED if query.get(name, "").strip()}
+    stated |= {name: query[field].strip() for field, name in SERVE_FIELDS.items() if query.get(field, "").strip()}
+    payload = _answered("inference", {**stated, "top": ROWS}).payload
     rows = [{name: row.get(name) for name in _SERVED} for row in payload["options"][:ROWS]]
     used = {name for row in rows for name in row["source_ids"]}
     return {
@@ -279,13 +286,14 @@ def serve(query: Query) -> dict[str, Any]:
         "levels": payload.get("levels", []),
         "knee": payload.get("knee", []),
         "percentile": payload["request"]["percentile"],
+        # prices of the model itself before those of others of its size
         "hosted": sorted(payload["api"], key=lambda row: (not row["same_model"], row["usd_per_mtok"]))[:6],
         "memory": payload["options"][0].get("memory"),
         "warnings": [without_commands(text) for text in payload["warnings"]],
         "sources": _with_links(payload["sources"], used),
         "as_of": payload["as_of"],
         "catalog_version": payload["catalog_version"],
-        "command": _command("inference", named),
+        "command": _command("inference", stated),
     }
 
 
@@ -318,77 +326,71 @@ def fit(query: Query) -> dict[str, Any]:
     except NothingFitsError:
         if not query.get("gpu", "").strip():
             raise
-        asked: dict[str, Any] = {name: query[name] for name in ("gpu", "gpus") if query.get(name, "").strip()}
+        stated: dict[str, Any] = {name: query[name] for name in ("gpu", "gpus") if query.get(name, "").strip()}
     else:
         best = payload["options"][0]
-        of_layout = {name: best["layout"][name] for name in _LAYOUT}
-        asked = {"gpu": best["gpu"], "gpus": best["gpus"], **of_layout}
-        asked["sequence"] = payload["workload"]["sequence_tokens"]
+        # the layout of the first offer, so that both tabs speak of one run
+        layout = {name: best["layout"][name] for name in _LAYOUT}
+        sequence = payload["workload"]["sequence_tokens"]
+        stated = {"gpu": best["gpu"], "gpus": best["gpus"], **layout, "sequence": sequence}
     arguments = arguments_of(query)
-    asked |= {name: arguments[name] for name in ("model", "method") if name in arguments}
-    found = _answered("fit", asked).payload
+    stated |= {name: arguments[name] for name in ("model", "method") if name in arguments}
+    answer = _answered("fit", stated).payload
+    # what makes the job fit; of one that fits, what needs less memory
+    changes = []
+    for row in answer["changes"]:
+        needs_less = row["needed_gb"] is not None and row["needed_gb"] < _SAVES_MEMORY_RATIO * answer["needed_gb"]
+        if needs_less if answer["fits"] else row["helps"]:
+            changes.append(row)
     names = ("component", "needed_gb", "share_fraction", "formula", "numbers")
     return {
-        **{name: found[name] for name in ("lead", "fits", "gpu", "gpus", "needed_gb", "usable_gb", "layout")},
-        "lead": without_commands(found["lead"]),
-        "model": found["model"],
-        "needed_low_gb": found["needed_low_gb"],
-        "needed_high_gb": found["needed_high_gb"],
-        "components": [{name: row[name] for name in names} for row in found["components"]],
-        "changes": [row for row in found["changes"] if _needs_less(row, found)][:6],
-        "sizes": found["sizes"],
-        "warnings": [without_commands(text) for text in found["warnings"]],
-        "as_of": found["as_of"],
-        "command": _command("fit", asked),
-    }
-
-
-def _needs_less(change: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Tell whether a change makes a job fit, or of one that fits, whether it needs less memory."""
-    less: bool = change["needed_gb"] is not None and change["needed_gb"] < 0.99 * found["needed_gb"]
-    return less if found["fits"] else bool(change["helps"])
-
-
-_LAYOUT = ("tensor", "pipeline", "context", "expert", "sharding", "micro_batch", "recompute")
-
-
-def _quoted(query: Query, options: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the first option at a price of one's own, hours and layout unchanged."""
-    if not query.get(PRICE, "").strip():
-        return None
-    from gpucost.arguments.kinds import USD
-    from gpucost.training.cases import recompute
-
-    price, best = USD.read(query[PRICE], "your price"), options[0]
-    changed = {"usd_per_gpu_hour": price, "price_low_ratio": 1.0, "price_high_ratio": 1.0}
-    recomputed = recompute(best["factors"], **changed)
-    names = ("cost_usd", "cost_low_usd", "cost_high_usd", "days")
-    return {
-        **{name: recomputed[name] for name in names},
-        "usd_per_gpu_hour": price,
-        "gpu": best["gpu"],
-        "gpus": best["gpus"],
-        "saving_usd": best["cost_usd"] - recomputed["cost_usd"],
+        **{name: answer[name] for name in ("lead", "fits", "gpu", "gpus", "needed_gb", "usable_gb", "layout")},
+        "lead": without_commands(answer["lead"]),
+        "model": answer["model"],
+        "needed_low_gb": answer["needed_low_gb"],
+        "needed_high_gb": answer["needed_high_gb"],
+        "components": [{name: row[name] for name in names} for row in answer["components"]],
+        "changes": changes[:6],
+        "sizes": answer["sizes"],
+        "warnings": [without_commands(text) for text in answer["warnings"]],
+        "as_of": answer["as_of"],
+        "command": _command("fit", stated),
     }
 
 
 def own(query: Query) -> dict[str, Any]:
-    """Return owning the machines of this plan's first offer against renting them, and how often the run must repeat."""
-    arguments_of(query)
-    stated = {"gpu": query.get("own_gpu"), "gpus": query.get("own_gpus"), "rent": query.get(PRICE)}
-    stated |= {name: query.get(name) for name in ("utilisation", "years")}
-    named = {name: value.strip() for name, value in stated.items() if value and value.strip()}
-    run = estimate(query).payload["options"][0] if "gpu" not in named else None
-    if run is not None:
-        named = {"gpu": run["gpu"], "gpus": run["gpus"], "rent": round(run["usd_per_gpu_hour"], 4), **named}
-    payload = _answered("tco", {**named, "draws": 0}).payload
+    """Return owning the machines of this plan's first offer against renting them, and how often the run must repeat.
+
+    share = GPU-hours of the run ÷ (GPUs × hours of the years); runs = break-even share of hours ÷ share of one run.
+    """
+    arguments_of(query)  # unknown names are refused alike
+    fields = {"gpu": query.get("own_gpu"), "gpus": query.get("own_gpus"), "rent": query.get(PRICE)}
+    fields |= {name: query.get(name) for name in ("utilisation", "years")}
+    stated: dict[str, Any] = {name: value.strip() for name, value in fields.items() if value and value.strip()}
+    # without an accelerator of its own the comparison is of the plan's machines, at the price of its first offer
+    offer = estimate(query).payload["options"][0] if "gpu" not in stated else None
+    if offer is not None:
+        stated = {"gpu": offer["gpu"], "gpus": offer["gpus"], "rent": round(offer["usd_per_gpu_hour"], 4), **stated}
+    payload = _answered("tco", {**stated, "draws": 0}).payload  # no risk is shown, so none is drawn
+    run = None
+    if offer is not None:
+        # how much of the machines' life one run is, and how many make owning as cheap as renting
+        months = max(row["month"] for row in payload["cash_flows"])
+        share = offer["gpu_hours"] / (offer["gpus"] * months / MONTHS_PER_YEAR * HOURS_PER_YEAR)
+        even = payload["breakeven"]["utilisation_fraction"]
+        run = {
+            **{name: offer[name] for name in ("gpu", "gpus", "provider", "days", "cost_usd", "gpu_hours")},
+            "years": months / MONTHS_PER_YEAR,
+            "share_fraction": share,
+            "runs": None if even is None else even / share,
+        }
     rows: dict[float, dict[str, float]] = {}
     for point in payload["by_utilisation"]:
         rows.setdefault(point["utilisation_fraction"], {})[point["side"]] = point["usd_per_gpu_month"]
     return {
         "headline": without_commands(payload["lead"]),
-        "run": None if run is None else _runs(run, payload),
-        "gpu": named.get("gpu"),
+        "run": run,
+        "gpu": stated.get("gpu"),
         "gpus": int(payload["request"]["gpus"]) if payload["request"].get("gpus") else None,
         "breakeven": payload["breakeven"],
         "by_utilisation": [{"utilisation_fraction": share, **sides} for share, sides in sorted(rows.items())],
@@ -396,36 +398,17 @@ def own(query: Query) -> dict[str, Any]:
         "rent_usd_per_gpu_hour": payload["levelised_rent_usd_per_gpu_hour"],
         "saving_usd": payload["npv_usd"]["saving"],
         "warnings": [without_commands(text) for text in payload["warnings"]],
-        "command": _command("tco", named),
+        "command": _command("tco", stated),
     }
-
-
-def _runs(run: Mapping[str, Any], payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Say how much of the machines' life one run is, and how many of them make owning as cheap as renting.
-
-    share = GPU-hours of the run ÷ (GPUs × hours of the years); runs = break-even share of hours ÷ share of one run.
-    """
-    months = max(row["month"] for row in payload["cash_flows"])
-    hours = run["gpus"] * months / 12 * HOURS_PER_YEAR
-    share, even = run["gpu_hours"] / hours, payload["breakeven"]["utilisation_fraction"]
-    names = ("gpu", "gpus", "provider", "days", "cost_usd", "gpu_hours")
-    return {
-        **{name: run[name] for name in names},
-        "years": months / 12,
-        "share_fraction": share,
-        "runs": None if even is None else even / share,
-    }
-
-
-def command(query: Query) -> str:
-    """Return the command that asks the same."""
-    return _command("estimate", arguments_of(query))
 
 
 def _command(question: str, arguments: Mapping[str, Any]) -> str:
-    flags = {item.name for item in QUESTIONS[question].arguments if item.kind.json == ("boolean",)}
+    from shlex import quote
+
+    switches = {item.name for item in QUESTIONS[question].arguments if item.kind is FLAG}
     options = [
-        flag_of(name) if name in flags else f"{flag_of(name)} {_shell(str(value))}" for name, value in arguments.items()
+        flag_of(name) if name in switches else f"{flag_of(name)} {quote(str(value))}"
+        for name, value in arguments.items()
     ]
     return f"gpucost {question} {' '.join(options)}"
 
@@ -434,17 +417,9 @@ def _command(question: str, arguments: Mapping[str, Any]) -> str:
 
 _FREED = ("gpus", "deadline", "budget", "option", "region", "provider", "strict_prices", "gpu")  # the gentlest first
 _SERVE_FREED = ("tpot", "tokens_per_month", "weights", "option", "region", "provider", "strict_prices", "gpu")
-_CHANGES, _TRIES = 2, 6
+_CHANGES, _TRIES = 2, 6  # that a refusal shows, and that are asked to find them: each takes as long as an answer
 _MENDED = (NothingFitsError, OverBudgetError, PriceMissingError, UnknownNameError, AmbiguousNameError)
-_SAID = (
-    "headline",
-    "run",
-    "fits",
-    "needed_gb",
-    "usable_gb",
-    "gpu",
-    "gpus",
-)  # what the first line of an answer is made of
+_FIRST_LINE = ("headline", "run", "fits", "needed_gb", "usable_gb", "gpu", "gpus")  # what an answer's is made of
 
 
 def nearest(error: GpuCostError, query: Query, tab: str = "plan") -> list[dict[str, Any]]:
@@ -456,50 +431,43 @@ def nearest(error: GpuCostError, query: Query, tab: str = "plan") -> list[dict[s
     if not isinstance(error, _MENDED):
         return []
     ask = {"plan": plan, "serve": serve, "own": own, "fit": fit}[tab]
+    changes: list[tuple[str, str]] = []
+    if isinstance(error, (UnknownNameError, AmbiguousNameError)):
+        # the names that may be meant, in the field that holds the one that is not
+        fields = [field for field, value in query.items() if value.strip() == error.name]
+        changes = [(fields[0], name) for name in error.candidates] if fields else []
+    else:
+        field_of = {argument: field for field, argument in SERVE_FIELDS.items()}
+        advised = [(field_of.get(name, name), str(value)) for name, value in error.change.items()]
+        changes = [(field, value) for field, value in advised if field in (*FIELDS, *SERVE_FIELDS)]
+        # then each wish left out; without a deadline of its own a run has the usual one, so that is said to be none
+        freed = _SERVE_FREED if tab == "serve" else _FREED
+        changes += [(name, "none" if name == "deadline" else "") for name in freed if query.get(name, "").strip()]
     offered: list[dict[str, Any]] = []
-    for change in list(dict.fromkeys(_changes(error, query, _SERVE_FREED if tab == "serve" else _FREED)))[:_TRIES]:
-        name, value = change
+    for field, value in list(dict.fromkeys(changes))[:_TRIES]:
         try:
-            answer = ask({**query, name: value})
+            answer = ask({**query, field: value})
         except GpuCostError:
             continue
-        said = {key: answer[key] for key in _SAID if key in answer} | {"rows": answer.get("rows", [])[:1]}
-        headline, orderable = answer.get("headline") or answer["lead"], all(map(_is_listed, said["rows"]))
+        rows = answer.get("rows", [])[:1]
+        first_line = {key: answer[key] for key in _FIRST_LINE if key in answer} | {"rows": rows}
+        headline = answer.get("headline") or answer["lead"]
+        # that can be ordered, and that somebody listed lately
+        orderable = all(is_orderable(row) and row["age_days"] <= FRESH_DAYS for row in rows)
         if value in ("", "none") and any(headline == change["headline"] for change in offered):
             continue  # the wish made no difference
-        offered.append({"field": name, "value": value, "headline": headline, "orderable": orderable, "answer": said})
+        change = {"field": field, "value": value, "headline": headline, "orderable": orderable, "answer": first_line}
+        offered.append(change)
         if sum(change["orderable"] for change in offered) == _CHANGES:
             break
     return sorted(offered, key=lambda change: not change["orderable"])[:_CHANGES]
 
 
-def _is_listed(row: Mapping[str, Any]) -> bool:
-    """Tell whether the offer of a row can be ordered, and somebody listed it lately."""
-    return is_orderable(row) and row["age_days"] <= FRESH_DAYS
-
-
-def _changes(error: GpuCostError, query: Query, freed: Sequence[str]) -> Iterator[tuple[str, str]]:
-    if isinstance(error, (UnknownNameError, AmbiguousNameError)):
-        field = next((name for name, value in query.items() if value.strip() == error.name), None)
-        yield from ((field, name) for name in error.candidates if field)
-        return
-    of_argument = {argument: field for field, argument in SERVE_FIELDS.items()}
-    advised = ((of_argument.get(name, name), str(value)) for name, value in error.change.items())
-    yield from ((name, value) for name, value in advised if name in (*FIELDS, *SERVE_FIELDS))
-    yield from ((name, "none" if name == "deadline" else "") for name in freed if query.get(name, "").strip())
-
-
-def _shell(value: str) -> str:
-    from shlex import quote
-
-    return quote(value)
-
-
 def scenario(query: Query) -> str:
     """Return the question as a scenario file."""
     arguments = arguments_of(query)
-    read(QUESTIONS["estimate"], **arguments)
-    if "strict_prices" in arguments:
+    read(QUESTIONS["estimate"], **arguments)  # refused now, rather than by the report that is made of the file
+    if "strict_prices" in arguments:  # a text, as the address has it; the file has a truth value
         arguments["strict_prices"] = FLAG.read(arguments["strict_prices"], "strict_prices")
     lines = ['name = "Planned on the page"', "", "[[training]]", 'name = "Training"']
     return "\n".join([*lines, *(f"{name} = {as_toml(value)}" for name, value in arguments.items())]) + "\n"
@@ -508,23 +476,27 @@ def scenario(query: Query) -> str:
 @lru_cache(maxsize=1)
 def choices() -> dict[str, Any]:
     """Return what the fields of the page offer: names of the catalog, and the words of closed lists."""
-    held = catalog()
+    facts_now = catalog()
     closed = {item.name: item.kind.choices for item in QUESTIONS["estimate"].arguments if item.kind.choices}
-    sold = held.offers(None, None, None, None)
+    weights = {item.name: item.kind.choices for item in QUESTIONS["inference"].arguments}["precision"]
+    sold = facts_now.offers(None, None, None, None)
+    # the currencies that the page can show, each with the newest rate on or before its day
+    codes = sorted({str(row["currency"]) for row in facts_now.rows("exchange_rates")} - {"USD"})
+    rates = [rate for code in codes if (rate := newest_rate(facts_now, code)) is not None]
     return {
-        "model": [row["id"] for row in held.rows("llms")],
+        "model": [row["id"] for row in facts_now.rows("llms")],
         "gpu": sorted({offer.gpu for offer in sold}),
         "provider": sorted({offer.provider for offer in sold}),
         "option": sorted({offer.option for offer in sold}),
-        "region": sorted({str(row["name"]) for row in held.rows("region_groups")}),
+        "region": sorted({str(row["name"]) for row in facts_now.rows("region_groups")}),
         **{name: list(closed[name]) for name in ("method", "software")},
-        "weights": next(
-            list(item.kind.choices) for item in QUESTIONS["inference"].arguments if item.name == "precision"
-        ),
-        "as_of": str(held.as_of),
-        "catalog_version": held.version,
-        "currencies": _currencies(),
-        "optimize": [word for word in closed["optimize"] if word != "pareto"],
+        "weights": list(weights),
+        "as_of": str(facts_now.as_of),
+        "catalog_version": facts_now.version,
+        "currencies": [
+            {"code": rate["currency"], "usd": rate["usd_per_unit"], "on": str(rate["on"])} for rate in rates
+        ],
+        "optimize": [word for word in closed["optimize"] if word != "pareto"],  # a page has no list of options
     }
 
 
@@ -533,13 +505,13 @@ def facts() -> dict[str, Any]:
     """Return what the pickers list: the models, and the GPUs that are sold, each with its cheapest fresh price."""
     from gpucost.catalog.models import model_rows
 
-    held = catalog()
-    models = [{name: row[name] for name in _MODEL} for row in model_rows(held, held.architectures(None))]
+    facts_now = catalog()
+    models = [{name: row[name] for name in _MODEL} for row in model_rows(facts_now, facts_now.architectures(None))]
     prices: dict[str, dict[str, Any]] = {}
-    for offer in held.offers(option="on_demand", max_age_days=FRESH_DAYS):  # the cheapest first
+    for offer in facts_now.offers(option="on_demand", max_age_days=FRESH_DAYS):  # the cheapest first
         prices.setdefault(offer.gpu, {name: getattr(offer, name) for name in _PRICE})
-    chips = [row for row in held.rows("accelerators") if row["id"] in choices()["gpu"]]
-    none: dict[str, Any] = dict.fromkeys(_PRICE)
+    chips = [row for row in facts_now.rows("accelerators") if row["id"] in choices()["gpu"]]
+    none: dict[str, Any] = dict.fromkeys(_PRICE)  # of a chip whose prices are old, or none on demand
     gpus = [{**{name: row[name] for name in _CHIP}, **prices.get(str(row["id"]), none)} for row in chips]
     return {"models": models, "gpus": sorted(gpus, key=lambda row: (-(row["year"] or 0), row["id"]))}
 
@@ -547,11 +519,3 @@ def facts() -> dict[str, Any]:
 _MODEL = ("id", "family", "parameters", "active_parameters", "layers", "max_sequence_tokens", "licence")
 _CHIP = ("id", "name", "year", "memory_gib", "hbm_gb_per_s", "bf16_tflops")
 _PRICE = ("usd_per_gpu_hour", "provider", "age_days")
-
-
-def _currencies() -> list[dict[str, Any]]:
-    """Return the currencies that the page can show, each with the newest rate on or before its day."""
-    held = catalog()
-    named = sorted({str(row["currency"]) for row in held.rows("exchange_rates")} - {"USD"})
-    rates = [rate for currency in named if (rate := newest_rate(held, currency)) is not None]
-    return [{"code": rate["currency"], "usd": rate["usd_per_unit"], "on": str(rate["on"])} for rate in rates]

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import gpucost
 from gpucost.agents import tools
 from gpucost.agents.compact import part, short
-from gpucost.agents.server import answered, asked
+from gpucost.agents.server import answered, outcome_of
 from gpucost.ask import QUESTIONS
 from gpucost.cli import cli
 from gpucost.errors import GpuCostError, UsageError
@@ -153,16 +153,16 @@ def test_fifteen_typical_questions_take_one_or_two_calls():
     ],
 )
 def test_a_refusal_offers_a_change_that_brings_an_answer(name, given, change):
-    refusal, failed = asked(name, given)
+    refusal, failed = outcome_of(name, given)
     assert failed
     assert "--" not in refusal["error"]
     assert change in refusal["try"]
-    answer, failed = asked(name, {**given, **refusal["try"]})
+    answer, failed = outcome_of(name, {**given, **refusal["try"]})
     assert not failed, answer
 
 
 def test_an_offer_stands_once_in_a_short_answer():
-    answer, _ = asked("estimate", {"model": "8b", "tokens": "100b"})
+    answer, _ = outcome_of("estimate", {"model": "8b", "tokens": "100b"})
     offers = [(row["provider"], row["option"], row["gpus"], row["gpu"])
               for name in ("options", "other_kinds") for row in answer[name]]  # fmt: skip
     assert len(set(offers)) == len(offers)
@@ -170,7 +170,7 @@ def test_an_offer_stands_once_in_a_short_answer():
 
 def test_a_sweep_of_an_agent_is_bounded():
     given = {"question": "estimate", "arguments": {"model": "8b", "tokens": [f"{n}b" for n in range(1, 600)]}}
-    refusal, failed = asked("sweep", given)
+    refusal, failed = outcome_of("sweep", given)
     assert failed
     assert "599 cases" in refusal["error"]
 

@@ -705,7 +705,7 @@ def test_an_answer_asked_again_is_not_computed_again_unless_files_may_be_named(m
     from gpucost.ask import dispatch
 
     asked = []
-    monkeypatch.setattr(questions, "_answered", questions._Kept(2))
+    monkeypatch.setattr(questions, "_answered", questions._RecentAnswers(2))
     monkeypatch.setattr(dispatch, "answered", lambda name, stated, catalog: asked.append(stated) or object())
     first = questions._answered("estimate", {"model": "8b"})
     assert questions._answered("estimate", {"model": "8b"}) is first
