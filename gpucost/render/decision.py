@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, Literal, Protocol, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpucost.answers.ownership import TIE, Mix, Tco, leading, promised
 from gpucost.money import comparison
@@ -70,23 +71,25 @@ class Scale(Struct, frozen=True):
         return "M" if self.millions else ""
 
 
-def scale_of(*usd: float) -> Scale:
+def _scale_of(*usd: float) -> Scale:
     """Return how a page writes amounts, by the largest of them: no cents on millions, no millions of a small desk.
 
-    >>> [scale_of(one).decimals for one in (4e5, 2e6, 5e7)], scale_of(9_000.0).millions
+    >>> [_scale_of(usd).decimals for usd in (4e5, 2e6, 5e7)], _scale_of(9_000.0).millions
     ([3, 2, 1], False)
     """
     largest = max(map(abs, usd), default=0.0)
     if largest < _MILLION / 10:
         return Scale(False, 0)
-    return Scale(True, 3 if largest < _MILLION else 2 if largest < 10 * _MILLION else 1)
+    if largest < _MILLION:
+        return Scale(True, 3)
+    return Scale(True, 2 if largest < 10 * _MILLION else 1)
 
 
 def in_words(kind: Kind, value: Any, scale: Scale) -> str:
     """Write a figure of the page; what does not exist is none."""
     if isinstance(value, str):
         return value
-    if value is None or value != value:
+    if value is None or value != value:  # not a number, as an IRR of flows of one sign
         return "none"
     if kind == "usd":
         return scale.words(value)
@@ -110,7 +113,7 @@ class Wording(Protocol):
         """Return one text or another: by whether a figure is `positive`, is `known`, or is the word `test`."""
 
 
-class _Words(dict[str, str]):
+class _SentenceFigures(dict[str, str]):
     """The figures that a sentence names in braces, beside the parts that it is given."""
 
     def __init__(self, wording: Wording, parts: Mapping[str, str]) -> None:
@@ -122,7 +125,7 @@ class _Words(dict[str, str]):
 
 
 def _say(wording: Wording, sentence: str, **parts: str) -> str:
-    return sentence.format_map(_Words(wording, parts))
+    return sentence.format_map(_SentenceFigures(wording, parts))
 
 
 def _decided(wording: Wording) -> str:
@@ -198,24 +201,21 @@ class Spoken(Struct, frozen=True):
 
     def choose(self, key: str, test: str, then: str, other: str = "") -> str:
         """Return one text or another by the figure as it is."""
-        return then if _holds(test, self.figures[key]) else other
-
-
-def _holds(test: str, value: Any) -> bool:
-    if test in ("positive", "known"):
-        known = (isinstance(value, (int, float)) and value == value) or (test == "known" and _is_day(value))
-        return bool(known and (test == "known" or value > 0))
-    return bool(value == test)
-
-
-def _is_day(value: Any) -> bool:
-    return isinstance(value, str) and value[:1].isdigit()
+        value = self.figures[key]
+        is_figure = isinstance(value, (int, float)) and value == value
+        if test == "positive":
+            holds = is_figure and value > 0
+        elif test == "known":  # a day is known too; any other text is a word
+            holds = is_figure or (isinstance(value, str) and value[:1].isdigit())
+        else:
+            holds = value == test
+        return then if holds else other
 
 
 # --- Owning against renting.
 
 # what a board owns beside each figure: who answers for which kind of input
-ROLES = {
+_ROLES = {
     "Finance": ("finance", "accounting", "tax"),
     "Infrastructure": ("scope", "workload", "facility", "energy", "staff", "carbon"),
     "Procurement": ("purchase", "contracts", "rent", "residual"),
@@ -236,7 +236,7 @@ _MEANINGS = {
     "residual": "resale",
 }
 # one bar of the bridge -> the lines of both sides in it, without the name of the side
-BRIDGE: dict[str, tuple[str, ...]] = {
+_BRIDGE: dict[str, tuple[str, ...]] = {
     "GPU-hours rented": ("compute", "upfront", "cancellation", "after", "bridge_rent", "bridge"),
     "servers less resale": ("servers", "resale", "trade_in", "refresh", "disposal", "spares", "payable"),
     "network, storage": ("network", "storage", "control_plane", "egress"),
@@ -247,7 +247,7 @@ BRIDGE: dict[str, tuple[str, ...]] = {
     "support, insurance": ("support", "insurance", "property_tax", "maintenance", "licence", "replacement", "failures"),
     "income tax": ("tax", "financing_tax"),
 }
-FINANCED = "financing"
+_FINANCED = "financing"
 REST = "other"
 NAMES = {"own": ("Buy", "buying"), "rent": ("Rent", "renting")}
 HALF, RESALE, USE, PRICE = "rent halves", "nothing is resold", "use halves", "servers cost half more"
@@ -314,7 +314,7 @@ def decision_of(answer: Tco) -> Decision | None:
     values = compute(model)
     inputs = model.starting_values()
     npv = answer["npv_usd"]
-    scale = scale_of(npv["own"], npv["rent"])
+    scale = _scale_of(npv["own"], npv["rent"])
     cases = what_if_cases(inputs)
     worth = {name: _worth(model, changes) for name, changes in cases.items()}
     saving_usd = npv["saving"]
@@ -326,6 +326,7 @@ def decision_of(answer: Tco) -> Decision | None:
     cash = {row["name"]: cash_so_far(row, model, values, year) for row in (best, second)}
     straight = inputs["tax_basis"] == "before" or inputs["loss_basis"] == "at_once"
 
+    # After tax, losses that wait for profits bend the line: there is no multiple at which to name the turn.
     def flip(name: str, ratio: float) -> float | None:
         own, rent = worth[name]
         multiple = flipping_ratio(saving_usd, rent - own, ratio) if straight else None
@@ -335,14 +336,15 @@ def decision_of(answer: Tco) -> Decision | None:
         then = _worth(model, {key: multiple * float(inputs[key] or 0)})
         return multiple if abs(then[1] - then[0]) < _NEAR * abs(then[0]) else None
 
-    debt_on = debt_month(inputs, float(values["arrival_month"]), months)
+    debt_on = _debt_month(inputs, float(values["arrival_month"]), months)
+    # the input that prices a server here: the turn of the decision is said in its unit
     server_key = _PRICES.get(str(inputs["server_price_basis"]), "all_in_usd_per_gpu")
     server_usd = float(values["server_usd_per_gpu"])
     server_flip = flip(PRICE, _MORE)
     half_own, half_rent = worth[HALF]
     point = answer["breakeven"]
     figures: dict[str, tuple[Kind, Any]] = {
-        "best_verb": ("word", TIE.format(noun(best), noun(second)) if is_tie(answer, best, second) else verb(best)),
+        "best_verb": ("word", TIE.format(noun(best), noun(second)) if _is_tie(answer, best, second) else verb(best)),
         "best_noun": ("word", noun(best)),
         "second_noun": ("word", noun(second)),
         "best_cost": ("usd", best["npv_usd"]),
@@ -378,30 +380,36 @@ def decision_of(answer: Tco) -> Decision | None:
         "half_saving": ("usd", half_rent - half_own),
         "half_gap": ("usd", abs(half_rent - half_own)),
     }
-    found = {key: value for key, (_, value) in figures.items()}
+    values_by_key = {key: value for key, (_, value) in figures.items()}
     reversals = [
         Reversal(
             "the rental price of a GPU-hour stays above",
             "rent_usd_per_gpu_hour",
             "price",
             inputs["rent_usd_per_gpu_hour"],
-            found["be_price"],
+            values_by_key["be_price"],
         ),
-        Reversal("utilisation stays above", "utilisation_fraction", "rate", found["use"], found["be_use"]),
         Reversal(
-            "resale brings, of the expected value, more than", "residual_scale_ratio", "share", 1.0, found["be_resale"]
+            "utilisation stays above", "utilisation_fraction", "rate", values_by_key["use"], values_by_key["be_use"]
         ),
-        Reversal("servers cost less per GPU than", server_key, "usd", server_usd, found["be_server"]),
+        Reversal(
+            "resale brings, of the expected value, more than",
+            "residual_scale_ratio",
+            "share",
+            1.0,
+            values_by_key["be_resale"],
+        ),
+        Reversal("servers cost less per GPU than", server_key, "usd", server_usd, values_by_key["be_server"]),
         Reversal("the comparison runs for more months than", "months", "count", months, point.get("months")),
     ]
     return Decision(
         scale,
         figures,
-        bridge_of(answer),
+        _bridge_of(answer),
         cases,
         [("as planned", npv["own"], npv["rent"]), *((name, *worth[name]) for name in cases)],
         reversals,
-        _dates(answer, found, start, float(values["arrival_month"])),
+        _dates(answer, values_by_key, start, float(values["arrival_month"])),
     )
 
 
@@ -410,8 +418,8 @@ def ways_of(answer: Tco) -> list[Row]:
 
     Where no way to rent is promised, the cheapest one that can be interrupted stands beside owning.
     """
-    found = promised(answer["options"])
-    ways: list[Row] = [dict(row) for row in (found if len(found) > 1 else leading(answer["options"]))]
+    ranked = promised(answer["options"])
+    ways: list[Row] = [dict(row) for row in (ranked if len(ranked) > 1 else leading(answer["options"]))]
     rivals = [row for row in ways if "rival" in row]
     return rivals if len(rivals) > 1 else [row for row in ways if row["name"] in NAMES]
 
@@ -421,9 +429,10 @@ _NEAR = 1e-6  # of the cost: less is what rounding leaves
 NOISE = 0.01  # of its cost: a smaller lead is none
 
 
-def is_tie(answer: Tco, best: Row, second: Row) -> bool:
+def _is_tie(answer: Tco, best: Row, second: Row) -> bool:
     """Tell whether the two cheapest ways cost the same within what is known."""
     stated = answer.get("confidence")
+    # close in cost, or called a toss-up by the draws
     near = second["npv_usd"] - best["npv_usd"] < NOISE * abs(best["npv_usd"])
     return near or bool(stated and stated["toss_up"])
 
@@ -477,6 +486,7 @@ def flipping_ratio(saving_usd: float, then_usd: float, ratio: float) -> float | 
 
 
 def _worth(model: LiveModel, changes: Mapping[str, Value]) -> tuple[float, float]:
+    """Return the present values of owning and renting with some inputs changed."""
     values = compute(model, changes)
     return float(values["npv_own_usd"]), float(values["npv_rent_usd"])
 
@@ -490,6 +500,7 @@ def cash_so_far(row: Row, model: LiveModel, values: Mapping[str, Any], months: i
     if not legs:  # a hosted API is paid as it is used
         used = values["in_use"]
         return float(row["cash_usd"] * used[: months + 1].sum() / max(used.sum(), 1e-12)), 0.0
+    # a way may be several contracts in turn or beside each other, each with its share
     until = at_once = 0.0
     for leg in legs:
         paid = (compute(model, leg["changes"]) if leg["changes"] else values)["rent_total_usd"]
@@ -498,7 +509,7 @@ def cash_so_far(row: Row, model: LiveModel, values: Mapping[str, Any], months: i
     return until, at_once
 
 
-def debt_month(inputs: Mapping[str, Value], arrival: float, months: int) -> int | None:
+def _debt_month(inputs: Mapping[str, Value], arrival: float, months: int) -> int | None:
     """Return the month of the last payment of a loan or lease; None where the purchase is paid in cash."""
     if inputs["financing"] == "cash":
         return None
@@ -530,29 +541,28 @@ def _dates(answer: Tco, figures: Row, start: date, arrival: float) -> list[tuple
     return sorted(rows, key=lambda row: row[1])
 
 
-def bridge_of(answer: Tco) -> list[tuple[str, float]]:
+def _bridge_of(answer: Tco) -> list[tuple[str, float]]:
     """Return what leads from the present value of renting to that of owning, by cost line; they add up."""
-    effects = dict.fromkeys((*BRIDGE, FINANCED), 0.0)
+    effects = dict.fromkeys((*_BRIDGE, _FINANCED), 0.0)  # in this order, whatever comes first in the answer
     for row in answer["lines"]:
-        effects[concept(row["name"])] = effects.get(concept(row["name"]), 0.0) + (
-            row["npv_usd"] if row["side"] == "own" else -row["npv_usd"]
-        )
+        bar = concept(row["name"])
+        effects[bar] = effects.get(bar, 0.0) + (row["npv_usd"] if row["side"] == "own" else -row["npv_usd"])
     npv = answer["npv_usd"]
     drawn = max(abs(npv["own"]), abs(npv["rent"])) / 500  # a bar that nobody would see joins the others
     shown = {label: usd for label, usd in effects.items() if label != REST and abs(usd) > drawn}
-    rest = npv["own"] - npv["rent"] - sum(shown.values())
-    return [*shown.items(), *([(REST, rest)] if abs(rest) > drawn / 100 else [])]
+    remainder_usd = npv["own"] - npv["rent"] - sum(shown.values())
+    return [*shown.items(), *([(REST, remainder_usd)] if abs(remainder_usd) > drawn / 100 else [])]
 
 
 def concept(line: str) -> str:
     """Return the bar of the bridge that a cost line belongs to."""
     if line in AT_DEBT_RATE or line.startswith(("own_loan_", "own_lease_", "own_financing_")):
-        return FINANCED
+        return _FINANCED
     name = line.removesuffix("_usd").split("_", 1)[1]
-    return next((label for label, names in BRIDGE.items() if name in names), REST)
+    return next((label for label, names in _BRIDGE.items() if name in names), REST)
 
 
-def bridge_chart(
+def _bridge_chart(
     title: str, ends: tuple[tuple[str, float], tuple[str, float]], effects: Sequence[tuple[str, float]], scale: Scale
 ) -> Chart:
     """Return the bars that lead from one end to the other, all drawn from nothing."""
@@ -578,13 +588,13 @@ def bridge_chart(
     )
 
 
-def _bar(label: str, usd: float, one: float, other: float, direction: str, scale: Scale) -> Row:
+def _bar(label: str, usd: float, start_usd: float, end_usd: float, direction: str, scale: Scale) -> Row:
     sign = "+" if direction == "more" else ""
     return {
         "part": label,
         "present_usd": usd,
-        "low": min(one, other),
-        "high": max(one, other),
+        "low": min(start_usd, end_usd),
+        "high": max(start_usd, end_usd),
         "direction": direction,
         "words": f"{sign}{scale.words(usd)}",
     }
@@ -593,27 +603,19 @@ def _bar(label: str, usd: float, one: float, other: float, direction: str, scale
 def owner_of(answer: Any, name: str) -> str:
     """Return the role that answers for an input."""
     group = next((row["group"] for row in answer["assumptions"] if row["name"] == name), "")
-    return next((role for role, groups in ROLES.items() if group in groups), "Finance")
+    return next((role for role, groups in _ROLES.items() if group in groups), "Finance")
 
 
 def owners(answer: Any) -> list[Row]:
     """Return who answers for which inputs, how many there are and how many have no source; names are left open."""
     rows: list[Row] = []
-    for role, groups in ROLES.items():
+    for role, groups in _ROLES.items():
         for group in groups:
             inputs = [row for row in answer["assumptions"] if row["group"] == group and row["counts"]]
+            assumed = sum(row["status"] == "assumed" for row in inputs)
+            counts = {"count": len(inputs), "assumed": assumed}
             if inputs:
-                without = sum(row["status"] == "assumed" for row in inputs)
-                rows.append(
-                    {
-                        "role": role,
-                        "inputs_of": _MEANINGS[group],
-                        "count": len(inputs),
-                        "assumed": without,
-                        "name": "",
-                        "agreed": "",
-                    }
-                )
+                rows.append({"role": role, "inputs_of": _MEANINGS[group], **counts, "name": "", "agreed": ""})
     return rows
 
 
@@ -626,7 +628,7 @@ def risks(answer: Tco, scale: Scale) -> list[Row]:
             "at_low": scale.words(row["saving_at_low_usd"]),
             "at_high": scale.words(row["saving_at_high_usd"]),
             "moves": scale.words(abs(row["saving_at_high_usd"] - row["saving_at_low_usd"])),
-            "flips": flip_of(row["name"], row["flip_value"], row["unit"]) if row["flips"] else "no",
+            "flips": _flip_of(row["name"], row["flip_value"], row["unit"]) if row["flips"] else "no",
             "owner": owner_of(answer, row["name"]),
         }
         for row in answer["sensitivity"][:3]
@@ -638,14 +640,14 @@ _OUTLOOK = "rent_outlook_ratio"  # -1 is the 10th percentile of the forward curv
 
 def range_of(name: str, low: float, high: float, unit: str) -> str:
     """Write the ends between which an input was moved."""
-    if name == _OUTLOOK:
+    if name == _OUTLOOK:  # its ends are -1 and 1, which nobody could read
         return "P10 to P90"
     if unit.startswith("USD per"):
         return f"{about(low)} to {about(high)} {unit.removeprefix('USD ')}"
     return f"{amount(low, unit)} to {amount(high, unit)}"
 
 
-def flip_of(name: str, value: float | None, unit: str) -> str:
+def _flip_of(name: str, value: float | None, unit: str) -> str:
     """Write the value of an input at which the decision flips."""
     if name == _OUTLOOK and value is not None:
         return f"{abs(value):.0%} of the way to {'P10' if value < 0 else 'P90'}"
@@ -699,7 +701,7 @@ def never(decision: Decision) -> str:
     return ALWAYS[0] if decision.figures["saving"][1] > 0 else ALWAYS[1]
 
 
-def reversal_rows(decision: Decision) -> list[Row]:
+def _reversal_rows(decision: Decision) -> list[Row]:
     """Return where the decision turns, in words."""
     plain = Scale(False, 0)
     return [
@@ -721,6 +723,7 @@ def section(answer: Mapping[str, Any]) -> Section | None:
 
 
 def _tco_blocks(answer: Tco) -> list[Block]:
+    """Return the page of owning against renting: the answers, the bridge, what would change them, and who owns what."""
     decision = decision_of(answer)
     if decision is None:
         return []
@@ -737,23 +740,29 @@ def _tco_blocks(answer: Tco) -> list[Block]:
         }
         for name, own, rent in decision.what_if
     ]
+    start, months = date.fromisoformat(answer["cash_flows"][0]["on"]), len(answer["cash_flows"]) - 1
+    years: list[Row] = []
+    for row in answer["by_year"]:
+        end = month_on(start, min(row["year"] * 12, months))  # the last year may be a part of one
+        years.append(
+            {
+                "period": f"start, {end}" if row["year"] == 0 else f"year {row['year']}, to {end}",
+                "own": scale.words(row["own_total_usd"]),
+                "rent": scale.words(row["rent_total_usd"]),
+                "saving": scale.words(row["saving_usd"]),
+            }
+        )
+    answers = [Fact(question, text) for question, text in decision.answers.items()]
+    if sure := sure_of(answer):
+        answers.append(Fact(SURE, sure))
     return [
-        KeyFigures(
-            tuple(
-                Fact(question, said)
-                for question, said in (
-                    *decision.answers.items(),
-                    *([(SURE, sure_of(answer))] if sure_of(answer) else []),
-                )
-            ),
-            style="answers",
-        ),
+        KeyFigures(tuple(answers), style="answers"),
         KeyFigures(_figures(answer, words)),
-        bridge_chart("From renting to buying, by cost line", ends, decision.bridge, scale),
+        _bridge_chart("From renting to buying, by cost line", ends, decision.bridge, scale),
         Table(_RISKS, risks(answer, scale), "Three risks: what moves the saving most"),
-        Table(_REVERSALS, reversal_rows(decision), "What would change our mind"),
+        Table(_REVERSALS, _reversal_rows(decision), "What would change our mind"),
         Table(_WHAT_IF, what_if, "What if: present values, the rest as planned"),
-        Table(_YEARS, _years(answer, scale), "Cash by year"),
+        Table(_YEARS, years, "Cash by year"),
         Table(_DATES, [{"on": on, "event": event} for event, on in decision.dates], "When it ends"),
         Table(_OWNERS, owners(answer), "Who owns which assumption"),
         Paragraph(answer["conventions"], "note"),
@@ -761,10 +770,11 @@ def _tco_blocks(answer: Tco) -> list[Block]:
 
 
 def _figures(answer: Tco, words: Mapping[str, str]) -> tuple[Fact, ...]:
+    """Return the key figures of the page, also in the currency that was asked for."""
     money = answer["currency"]
     foreign: list[Fact] = []
     if money is not None:
-        code, scale = money["currency"], scale_of(money["npv_own"], money["npv_rent"])
+        code, scale = money["currency"], _scale_of(money["npv_own"], money["npv_rent"])
         sides = (("Buying", money["npv_own"]), ("Renting", money["npv_rent"]))
         foreign = [Fact(f"{side}, in {code}", scale.words(worth).replace("$", f"{code} ")) for side, worth in sides]
     chance = answer["probability_buy_wins_fraction"]
@@ -783,23 +793,6 @@ def _figures(answer: Tco, words: Mapping[str, str]) -> tuple[Fact, ...]:
     )
 
 
-def _years(answer: Tco, scale: Scale) -> list[Row]:
-    start = date.fromisoformat(answer["cash_flows"][0]["on"])
-    months = len(answer["cash_flows"]) - 1
-    rows: list[Row] = []
-    for row in answer["by_year"]:
-        end = month_on(start, min(row["year"] * 12, months))
-        rows.append(
-            {
-                "period": f"start, {end}" if row["year"] == 0 else f"year {row['year']}, to {end}",
-                "own": scale.words(row["own_total_usd"]),
-                "rent": scale.words(row["rent_total_usd"]),
-                "saving": scale.words(row["saving_usd"]),
-            }
-        )
-    return rows
-
-
 # --- A mix of capacity.
 
 
@@ -810,7 +803,8 @@ def _mix_blocks(answer: Mix) -> list[Block]:
     alone = answer["best_pure_usd"]
     effects = [*page.parts]
     ends: tuple[tuple[str, float], tuple[str, float]] = (("Nothing yet", 0.0), ("The mix", cost))
-    chart = bridge_chart("What the mix is made of", ends, effects, scale)
+    chart = _bridge_chart("What the mix is made of", ends, effects, scale)
+    # The supplies begin at nothing; behind the mix stand what it saves and, where one exists, the best single option.
     data = [row for row in chart.data if row["part"] != "Nothing yet"]
     if alone is not None:
         best = min(
@@ -820,18 +814,8 @@ def _mix_blocks(answer: Mix) -> list[Block]:
             _bar("saved", alone - cost, cost, alone, "less", scale),
             _bar(f"{best['option'].replace('_', ' ')} alone", alone, 0.0, alone, "end", scale),
         ]
-    chart = Chart(
-        "bridge",
-        chart.title,
-        "What each supply costs, up to the mix, and the best single option beside it.",
-        data,
-        chart.x,
-        chart.y,
-        low="low",
-        high="high",
-        series="direction",
-        label="words",
-    )
+    description = "What each supply costs, up to the mix, and the best single option beside it."
+    chart = replace(chart, description=description, data=data)
     pure = [
         {
             "option": row["option"].replace("_", " "),
@@ -853,7 +837,7 @@ def _mix_blocks(answer: Mix) -> list[Block]:
         for row in answer["marginal_values"][:3]
     ]
     return [
-        KeyFigures(tuple(Fact(question, said) for question, said in page.answers.items()), style="answers"),
+        KeyFigures(tuple(Fact(question, text) for question, text in page.answers.items()), style="answers"),
         KeyFigures(tuple(Fact(label, text) for label, text in page.figures.items())),
         chart,
         Table(
@@ -890,13 +874,14 @@ class MixPage(Struct, frozen=True):
 def mix_page(answer: Mix) -> MixPage:
     """Return the sentences and figures of a mix's page."""
     cost, alone = answer["cost_usd"], answer["best_pure_usd"]
-    scale = scale_of(cost, alone or 0.0)
+    scale = _scale_of(cost, alone or 0.0)
     months, start = len(answer["months"]), date.fromisoformat(answer["as_of"])
     year = min(_FIRST_MONTHS, months)
-    paid = [sum_of_month(row) for row in answer["cash_by_month"]]
+    paid = [_sum_of_month(row) for row in answer["cash_by_month"]]
     until = sum(paid[: year + 1])
-    worth = present_of_mix(answer)
+    worth = _present_of_mix(answer)
     rent, servers = worth.get("rent_usd", 0.0), worth.get("servers_usd", 0.0)
+    # What there is to sign: what is owned, contracts that are owed, and what is rented as it is needed.
     wins = alone is not None and alone > cost
     less = f", {scale.words(alone - cost)} less than the best single option" if wins and alone is not None else ""
     signed = [row for row in answer["plan"] if not row["option"].startswith("use of ") and row["gpus"]]
@@ -916,6 +901,7 @@ def mix_page(answer: Mix) -> MixPage:
     steps += [f"sign {' and '.join(signed_for)}"] if signed_for else []
     steps += [f"rent {' and '.join(at_will)} as needed"] if at_will else []
     bought = ", ".join(steps) or "rent as needed"
+    # and when each of it ends; the last contract of an option counts
     ends = {
         row["option"]: row["signed_in_month"] + row["months"] - 1
         for row in signed
@@ -947,32 +933,30 @@ def mix_page(answer: Mix) -> MixPage:
         "GPUs owned in all": format_value(owned),
         "Largest demand, GPUs": format_value(demand),
     }
+    # With the plan held each kind of cash only scales, so that its present value is all that is needed.
     what_if = [
         ("rent costs 20% more", cost + 0.2 * rent),
         ("servers cost 20% more (resale too)", cost + 0.2 * servers),
         ("rent halves", cost - _HALF * rent),
     ]
-    length = -(-months // 12)
-    years = [("start", paid[0])] + [
-        (
-            f"year {number}, to {month_on(start, min(12 * number, months))}",
-            sum(paid[12 * number - 11 : 12 * number + 1]),
-        )
-        for number in range(1, length + 1)
-    ]
-    return MixPage(scale, answers, figures, parts_of_mix(answer), what_if, years)
+    years = [("start", paid[0])]  # month 0 stands by itself; year n holds the months 12 n - 11 to 12 n
+    for number in range(1, -(-months // 12) + 1):
+        end = month_on(start, min(12 * number, months))
+        years.append((f"year {number}, to {end}", sum(paid[12 * number - 11 : 12 * number + 1])))
+    return MixPage(scale, answers, figures, _parts_of_mix(answer), what_if, years)
 
 
-def sum_of_month(row: Row) -> float:
+def _sum_of_month(row: Row) -> float:
     """Return what a month of a mix takes in cash, all kinds together."""
     if "total_usd" in row:
         return float(row["total_usd"])
     return float(sum(usd for key, usd in row.items() if key != "month"))
 
 
-def present_of_mix(answer: Mix) -> dict[str, float]:
+def _present_of_mix(answer: Mix) -> dict[str, float]:
     """Return the present value of each kind of cash at the cost of capital of the plan."""
     inputs = {row["name"]: row["value"] for row in answer["assumptions"]}
+    # a nominal rate is divided by twelve, an effective one compounds to itself over twelve months
     wacc = float(cast(float, inputs.get("wacc_fraction") or 0.0))
     monthly = wacc / 12 if inputs.get("wacc_convention") == "nominal" else (1 + wacc) ** (1 / 12) - 1
     worth: dict[str, float] = {}
@@ -983,15 +967,15 @@ def present_of_mix(answer: Mix) -> dict[str, float]:
     return worth
 
 
-def parts_of_mix(answer: Mix) -> list[tuple[str, float]]:
+def _parts_of_mix(answer: Mix) -> list[tuple[str, float]]:
     """Return what each supply of a mix costs; what belongs to none is the rest."""
     parts: dict[str, float] = {}
     for row in answer["plan"]:
         label = row["option"].removeprefix("use of ").replace("_", " ")
         label = "owned servers" if label == "own" else label
         parts[label] = parts.get(label, 0.0) + row["cost_usd"]
-    rest = answer["cost_usd"] - sum(parts.values())
-    small = max(abs(answer["cost_usd"]), 1.0) / 500
+    small = max(abs(answer["cost_usd"]), 1.0) / 500  # a bar that nobody would see joins what belongs to no supply
+    remainder_usd = answer["cost_usd"] - sum(parts.values())
+    remainder_usd += sum(usd for usd in parts.values() if abs(usd) <= small)
     shown = [(label, usd) for label, usd in parts.items() if abs(usd) > small]
-    rest += sum(usd for usd in parts.values() if abs(usd) <= small)
-    return [*shown, *([(REST, rest)] if abs(rest) > small / 100 else [])]
+    return [*shown, *([(REST, remainder_usd)] if abs(remainder_usd) > small / 100 else [])]

@@ -94,6 +94,8 @@ class _Workbook:
 
     def write(self) -> None:
         """Write every sheet and close the file."""
+        # Sheets stand in the order in which they are made; XlsxWriter flushes each row as it is written. The sheet of a
+        # board is made first, for that is where one looks, and filled when all that it refers to has its place.
         self._front()
         self._live()
         places = self._analysis()
@@ -106,12 +108,13 @@ class _Workbook:
         self.book.close()
 
     def _front(self) -> None:
+        """Write what a reader opens first: the page of a board, the cover and the summary."""
         from gpucost import __version__
 
         mixes = [title for title, part in self.statics if part.get("kind") == "mix"]
         for key in (*self.owned, *mixes):
             name = decision.NAME if len(self.owned) + len(mixes) == 1 else f"{decision.NAME} {key}"
-            self.pages[key] = self.book.sheet(sheet_name(name, 0).removeprefix("0 "), decision.WIDTHS)
+            self.pages[key] = self.book.sheet(_sheet_name(name, 0).removeprefix("0 "), decision.WIDTHS)
 
         title = str(self.payload.get("name") or document(self.payload).title)
         sheet = self.book.sheet(cover.COVER, (16, 110))
@@ -122,6 +125,7 @@ class _Workbook:
         cover.write_summary(summary, self.models, self.values, [pair for pair in leads if pair[1]])
 
     def _live(self) -> None:
+        """Write the inputs and all that follows from them: calculations, months, statements, what a lender asks."""
         if not self.models:
             return
         scenarios = {model.key: options.scenarios(model, self.spans[model.key]) for model in self.models}
@@ -148,9 +152,22 @@ class _Workbook:
             sheet.leave_unprinted()
 
     def _analysis(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Write budgets and sensitivities; return where charts find the rows of both, by model."""
         if not self.models:
             return {}, {}
-        budgets = self._budgets()
+        budgets: dict[str, Any] = {}
+        runs = [model for model in self.models if statements.is_run(model)]
+        if runs or self.booked:
+            sheet = self.book.sheet(statements.BUDGET, (34, 26, 16, 16, 16, 16, 16))
+            sheet.title("Budget")
+            for model in self.models:
+                if statement := self.booked.get(model.key):
+                    statements.write_owning(self.book, sheet, model, statement, self.draws.get(model.key))
+            if runs:
+                as_of = str(self.payload.get("as_of") or "")
+                budgets = statements.write_budget(self.book, sheet, runs, self.values, as_of)
+            else:  # only a run's table has words in the second column
+                sheet.fold_names()
         sheet = self.book.sheet(options.SENSITIVITY, (32, 28, 13, 13, 13, 16, 16, 16, 16, 16))
         blocks = [
             options.SensitivityCases(model, self.spans[model.key], self.values[model.key], self.flows)
@@ -163,35 +180,23 @@ class _Workbook:
             if model.ways:
                 name = options.NAME if len(self.parts) == 1 else f"{options.NAME} {model.key}"
                 self.ways.append(options.RentOptions(model, self.values[model.key], self.flows, name))
-        self._cases([*blocks, *self.ways, *self.decisions.values()])
+        # The cases are recomputed on two sheets at the end of the book, which these sheets read: where each quantity
+        # will stand there is decided now.
+        self.cases: list[calculations.CaseBlock] = [*blocks, *self.ways, *self.decisions.values()]
+        row = flow_row = 3  # below the sheets' titles and the sentence under them
+        for block in self.cases:
+            row, flow_row = block.plan(row), block.plan_flows(flow_row + 1)
         return budgets, options.write_sensitivity(sheet, blocks)
 
-    def _budgets(self) -> dict[str, Any]:
-        runs = [model for model in self.models if statements.is_run(model)]
-        if not (runs or self.booked):
-            return {}
-        sheet = self.book.sheet(statements.BUDGET, (34, 26, 16, 16, 16, 16, 16))
-        sheet.title("Budget")
-        for model in self.models:
-            if statement := self.booked.get(model.key):
-                statements.write_owning(self.book, sheet, model, statement, self.draws.get(model.key))
-        if not runs:
-            sheet.fold_names()
-        return statements.write_budget(self.book, sheet, runs, self.values, str(self.payload.get("as_of") or ""))
-
-    def _cases(self, blocks: list[calculations.CaseBlock]) -> None:
-        row = flow_row = 3  # below the sheets' titles and the sentence under them
-        for block in blocks:
-            row, flow_row = block.plan(row), block.plan_flows(flow_row + 1)
-        self.cases = blocks
-
     def _tables(self) -> tuple[int, int, list[str]] | None:
+        """Write options, offers and answers without a model; return the rows and columns of the offers."""
         offers_range = None
         for ways in self.ways:
+            # where bars of the chart begin below nothing, its axis must not begin at zero
             rows = options.write(self.book, self.book.sheet(ways.name, options.WIDTHS), ways)
             lowest = min(float(row["npv_usd"]) for row in ways.model.ways)
             self.compared.append((ways.model.title, ways.name, *rows, lowest))
-        live = {model.title for model in self.models if model.ways}
+        live = {model.title for model in self.models if model.ways}  # their options have a live sheet
         offered = [(title, part) for title, part in self.parts if part.get("options") and title not in live]
         if offered:
             static.write_options(self.book, self.book.sheet(static.OPTIONS, (30, 26, 20, 20, 20, 20, 20, 20)), offered)
@@ -211,15 +216,17 @@ class _Workbook:
             sheet = self.book.sheet(static.SCENARIOS, (24, 48, 20, 20, 20, 20, 12))
             static.write_scenarios(self.book, sheet, self.parts, self.models)
         for number, (title, part) in enumerate(self.statics, 1):
-            sheet = self.book.sheet(sheet_name(title, number), (24, 18, 18, 18, 18, 18, 18, 18))
+            sheet = self.book.sheet(_sheet_name(title, number), (24, 18, 18, 18, 18, 18, 18, 18))
             self.drawn += static.write_document(self.book, sheet, document(part))
             if part.get("kind") == "mix":
-                name = mix.NAME if len(self.statics) == 1 else sheet_name(f"{mix.NAME} {title}", number)
+                name = mix.NAME if len(self.statics) == 1 else _sheet_name(f"{mix.NAME} {title}", number)
                 cost = mix.write_mix(self.book, self.book.sheet(name, mix.WIDTHS), part)
                 decision.write_mix_page(self.book, self.pages[title], cast(Mix, part), cost)
         return offers_range
 
     def _charts(self, places: tuple[dict[str, Any], dict[str, Any]], offers: tuple[int, int, list[str]] | None) -> None:
+        """Write the gallery: each chart reads cells of the sheets before it."""
+        budgets, swings = places
         if not (offers or self.drawn or self.compared or self.sizes or self.models):
             return
         gallery = charts.Gallery(self.book, self.book.sheet(charts.NAME))
@@ -232,11 +239,11 @@ class _Workbook:
         for sizes in self.sizes:
             gallery.sizes(*sizes)
         for model in self.models:
-            if model.key in places[1]:
+            if model.key in swings:
                 base = calculations.plain(self.values[model.key][model.answer])
-                gallery.tornado(model, base, *places[1][model.key])
-            if model.key in places[0]:
-                gallery.budget(model, *places[0][model.key])
+                gallery.tornado(model, base, *swings[model.key])
+            if model.key in budgets:
+                gallery.budget(model, *budgets[model.key])
             if statement := self.booked.get(model.key):
                 gallery.years(model, statement)
 
@@ -246,13 +253,13 @@ class _Workbook:
             if model.key not in self.owned:
                 continue
             answer = cast(Tco, self.owned[model.key])
-            said = decision_of(answer)
-            assert said is not None, "a model of owning has the formulas of this version"
+            decided = decision_of(answer)
+            assert decided is not None, "a model of owning has the formulas of this version"
             name = decision.FIGURES if len(self.owned) == 1 else f"{decision.FIGURES} {model.key}"
             behind = decision.DecisionBook(
                 model,
                 answer,
-                said,
+                decided,
                 self.values[model.key],
                 self.flows,
                 self.decisions[model.key],
@@ -266,6 +273,7 @@ class _Workbook:
             figures.leave_unprinted()
 
     def _back(self) -> None:
+        """Write what everything rests on: assumptions, sources, checks, and hidden the cases recomputed."""
         if self.models or any(part.get("assumptions") for _, part in self.parts):
             sheet = self.book.sheet(static.ASSUMPTIONS, (26, 34, 16, 28, 14, 14, 11, 46, 19, 60))
             static.write_assumptions(self.book, sheet, self.parts, self.models, self.sources)
@@ -273,19 +281,9 @@ class _Workbook:
             static.write_sources(self.book, self.book.sheet(static.SOURCES, (28, 24, 44, 60, 12, 12, 40)), self.sources)
         if not self.models:
             return
-        budgets = {
-            model.key
-            for model in self.models
-            if {"days", "cost_usd", "cost_high_usd"} <= {line.name for line in model.derived}
-        }
-        cover.write_checks(
-            self.book,
-            self.book.sheet(cover.CHECKS, (70, 16, 50, 18, 18)),
-            self.models,
-            self.values,
-            dict.fromkeys(budgets),
-            self.flows,
-        )
+        budgets = {model.key for model in self.models if statements.is_run(model)}
+        sheet = self.book.sheet(cover.CHECKS, (70, 16, 50, 18, 18))
+        cover.write_checks(self.book, sheet, self.models, self.values, budgets, self.flows)
         sheet = self.book.sheet(calculations.CASES, (30, 18, 3, *(16,) * 21))
         sheet.title("The whole calculation, case by case")
         sheet.row(_MACHINERY)
@@ -303,10 +301,10 @@ class _Workbook:
                 block.write_flows(sheet)
 
 
-def sheet_name(title: str, number: int) -> str:
+def _sheet_name(title: str, number: int) -> str:
     r"""Make a legal sheet name: at most 31 characters, none of []:*?/\.
 
-    >>> sheet_name("mix: 2027/28", 1)
+    >>> _sheet_name("mix: 2027/28", 1)
     '1 mix 2027 28'
     """
     cleaned = "".join(" " if sign in "[]:*?/\\'" else sign for sign in f"{number} {title}")

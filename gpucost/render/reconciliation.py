@@ -29,10 +29,15 @@ _NEXT = "Next: --details (products, unmatched charges, totals), -o FILE.xlsx or 
 def document(answer: Reconciliation) -> Document:
     """Build the document of a reconciliation."""
     moving = [row for row in answer["parts"] if row["billed_usd"] or row["effective_usd"]]
+    # on a screen the parts that move anything; an invoice without a plan has none, and is shown by its tag
     first = _parts(answer, moving)[:1] or _showback(answer)
+    unmatched = answer["unmatched"]
+    note = f"{answer['rows_read']:,} charges read, none dropped." if unmatched else ""
+    tag = answer["request"].get("showback", "tag")
+    idle_key = {"cost": "direct cost", "quantity": "quantity", "even": "equal shares"}.get(answer["idle_by"], "")
     totals: Row = {
         "from": answer["period_from"],
-        "until": answer["period_until"].removesuffix(" 00:00"),
+        "until": answer["period_until"].removesuffix(" 00:00"),  # whole days need no hour
         **{name: value for name, value in answer["totals"].items() if value is not None},
     }
     return document_of(
@@ -40,12 +45,12 @@ def document(answer: Reconciliation) -> Document:
         "An invoice against its plan" if answer["parts"] else "An invoice by tag",
         Section("Why it differs", _parts(answer)),
         Section("What stands out", _remarks(answer)),
-        Section("The rest of the year", _rest(answer)),
+        Section("The rest of the year", _year_outlook(answer)),
         Section("Products", table_of("", answer["products"], *columns_of("reconciliation"))),
-        Section("Unmatched", _unmatched(answer)),
-        Section(_showback_title(answer), _showback(answer)),
+        Section("Unmatched", table_of("", unmatched, *columns_of("reconciliation unmatched"), note=note)),
+        Section(f"By {tag}, unused commitments shared by {idle_key}", _showback(answer)),
         Section("Totals", [facts_of("", totals), *table_of("", answer["currencies"])], detail=True),
-        screen=(*first, *_remarks(answer)[:3], *_rest(answer), Paragraph(_NEXT)),
+        screen=(*first, *_remarks(answer)[:3], *_year_outlook(answer), Paragraph(_NEXT)),
     )
 
 
@@ -54,7 +59,7 @@ def _remarks(answer: Reconciliation) -> list[Block]:
     return [Paragraph(row["sentence"]) for row in answer.get("anomalies") or ()]
 
 
-def _rest(answer: Reconciliation) -> list[Block]:
+def _year_outlook(answer: Reconciliation) -> list[Block]:
     """Return what the year will cost at the pace of the last weeks."""
     outlook = answer.get("forecast")
     return [Paragraph(outlook["sentence"])] if outlook else []
@@ -71,23 +76,12 @@ def _parts(answer: Reconciliation, rows: Sequence[DifferencePart] = ()) -> list[
         "effective_usd": totals["effective_difference_usd"],
         "note": "",
     }
-    headings = columns_of("reconciliation parts")[: 3 if rows else 4]
+    headings = columns_of("reconciliation parts")[: 3 if rows else 4]  # the fourth is the note
     table = Table(headings, rows or answer["parts"], total=total)
     bars = [row for row in answer["parts"] if row["effective_usd"]]
     ends = [{"part": name, "effective_usd": totals[key]} for name, key in _ENDS]
     picture = bridge("From the plan to the invoice", (ends[0], ends[1]), bars, "part", "effective_usd", "USD")
     return [table, picture] if bars else [table]
-
-
-def _unmatched(answer: Reconciliation) -> list[Block]:
-    rows = answer["unmatched"]
-    note = f"{answer['rows_read']:,} charges read, none dropped." if rows else ""
-    return list(table_of("", rows, *columns_of("reconciliation unmatched"), note=note))
-
-
-def _showback_title(answer: Reconciliation) -> str:
-    key = {"cost": "direct cost", "quantity": "quantity", "even": "equal shares"}.get(answer["idle_by"], "")
-    return f"By {answer['request'].get('showback', 'tag')}, unused commitments shared by {key}"
 
 
 def _showback(answer: Reconciliation) -> list[Block]:
@@ -104,11 +98,17 @@ _NEXT_OF_COMMITMENT = (
 def commitment_document(answer: Commitment) -> Document:
     """Build the document of a commitment."""
     *lines, total = answer["bill"]
-    first = Table(columns_of("commitment levels"), answer["levels"], note=_note(answer))
+    use = answer["usage"]
+    # the newsvendor's rule: the amount that costs least is the quantile of use at (saving) ÷ (saving + waste)
+    note = (
+        f"Regret low and high: at {use['p10_gpus']:,.0f} and {use['p90_gpus']:,.0f} GPUs, the 10th and 90th percentile"
+        f" of the {use['hours']:,.0f} hours. Best: their {answer['critical_fraction']:.0%} quantile."
+    )
+    levels = Table(columns_of("commitment levels"), answer["levels"], note=note)
     return document_of(
         answer,
         "How much to commit",
-        Section("Cost of each amount", [Table(columns_of("commitment levels"), answer["levels"], note=_note(answer))]),
+        Section("Cost of each amount", [levels]),
         Section(
             "Cost of the history under current agreements", [Table(columns("line", "cost_usd"), lines, total=total)]
         ),
@@ -128,19 +128,12 @@ def commitment_document(answer: Commitment) -> Document:
             ],
             detail=True,
         ),
-        screen=(first, Paragraph(_NEXT_OF_COMMITMENT)),
-    )
-
-
-def _note(answer: Commitment) -> str:
-    use = answer["usage"]
-    return (
-        f"Regret low and high: at {use['p10_gpus']:,.0f} and {use['p90_gpus']:,.0f} GPUs, the 10th and 90th percentile"
-        f" of the {use['hours']:,.0f} hours. Best: their {answer['critical_fraction']:.0%} quantile."
+        screen=(levels, Paragraph(_NEXT_OF_COMMITMENT)),
     )
 
 
 def _ladder(answer: Commitment) -> list[Block]:
+    """Return the advised purchases, what is committed by month, and when it ends; nothing where none is advised."""
     if not answer["rungs"]:
         return []
     lines = [

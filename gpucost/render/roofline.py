@@ -23,25 +23,26 @@ def document(answer: Roofline) -> Document:
     return document_of(
         answer,
         f"Roofline: {answer['subject']}",
-        Section("Roofs", [roofs(answer)]),
+        Section("Roofs", [_roofs(answer)]),
         Section("Plot", plot(answer)),
         Section("Operations under the roofs", [table(answer)]),
-        Section("What would help", advice(answer)),
-        screen=screen(answer),
+        Section("What would help", _advice(answer)),
+        screen=_screen(answer),
     )
 
 
-def screen(answer: Roofline) -> list[Block]:
+def _screen(answer: Roofline) -> list[Block]:
     """Return what one screen shows: the operations that take longest, and what would help."""
     points = answer["points"][:_MOST_POINTS]
+    # of a step each operation has its share of the time; a single operation has none
     several = len({row["share_fraction"] for row in points}) > 1
     names = columns_of("roofline step" if several else "roofline operation")
     rows = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in points]
     next_step = "Next: --details (roofs, plot, time under each roof alone), --precision, --gpus, -o roofline.html."
-    return [Table(names, rows), *advice(answer, _MOST_CHANGES, "What would help"), Paragraph(next_step)]
+    return [Table(names, rows), *_advice(answer, _MOST_CHANGES, "What would help"), Paragraph(next_step)]
 
 
-def roofs(answer: Roofline) -> KeyFigures:
+def _roofs(answer: Roofline) -> KeyFigures:
     """Return the roofs of the chip."""
     return KeyFigures(
         (
@@ -54,7 +55,7 @@ def roofs(answer: Roofline) -> KeyFigures:
     )
 
 
-def advice(answer: Roofline, most: int | None = None, title: str = "") -> list[Table]:
+def _advice(answer: Roofline, most: int | None = None, title: str = "") -> list[Table]:
     """Return the changes that were tried, with what each gains."""
     rows = [{**row, "gain": f"{row['gain_ratio']:.2f} ×"} for row in (answer.get("advice") or ())[:most]]
     return [Table(columns_of("roofline advice"), rows, title)] if rows else []
@@ -62,6 +63,7 @@ def advice(answer: Roofline, most: int | None = None, title: str = "") -> list[T
 
 def plot(answer: Roofline) -> list[Chart]:
     """Return the roofline plot: the roof, and each operation at the speed that it reaches."""
+    # what moves no bytes, or takes no time, has no place on logarithmic axes
     points = [
         (row["operation"], row["intensity_flop_per_byte"], row["reached_tflops"])
         for row in answer["points"]

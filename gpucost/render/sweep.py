@@ -46,6 +46,7 @@ def document(answer: Sweep) -> Document:
 
 def _screen(answer: Sweep) -> list[Block]:
     """Return what one screen shows: the cases that no other one beats, else the first, each with its cluster."""
+    # `best` asks for the first case of each kind of work; else the front of cost against time is the answer
     several = "best" in answer["request"]
     front = (answer.get("best_of_each") or []) if several else answer["front"]
     rows = [row for row in front or answer["rows"][:_ROWS_SHOWN] if row.get("gpus") is not None and row.get("option")]
@@ -55,7 +56,7 @@ def _screen(answer: Sweep) -> list[Block]:
         shown = (*_moving(levels[0], answer), *columns_of("sweep levels"))
         return [Table(shown, levels[:_ROWS_SHOWN], "Within the service level")]
     if goals is None or not rows:
-        return _table("", front or answer["rows"][:_ROWS_SHOWN], answer)
+        return _table("", front or answer["rows"][:_ROWS_SHOWN], answer)  # questions without a cluster
     rows_with_cluster = [
         {**row, "cluster": f"{row['gpus']:,.0f} × {row['gpu']}", "option": option_text(row["option"], 0)}
         for row in rows
@@ -69,21 +70,22 @@ def _screen(answer: Sweep) -> list[Block]:
 
 def _moving(row: Row, answer: Sweep) -> list[Column]:
     """Return the columns of the arguments that move, but for the accelerators, which rows name anyway."""
-    named = {key: key.removeprefix("asked_") for key in row if key not in ("gpu", "gpus", "asked_gpu", "asked_gpus")}
-    return [Column(key, flag_of(name)) for key, name in named.items() if answer["axes"].get(name, 1) > 1]
+    names = {key: key.removeprefix("asked_") for key in row if key not in ("gpu", "gpus", "asked_gpu", "asked_gpus")}
+    return [Column(key, flag_of(name)) for key, name in names.items() if answer["axes"].get(name, 1) > 1]
 
 
 def _table(title: str, rows: Sequence[Row], answer: Sweep, note: str = "") -> list[Block]:
     """Return a table of the columns that hold something: arguments that move first, the rest as there is room."""
     if not rows:
         return []
+    # an argument that is the same in every case says nothing in a column
     fixed = {name for name, count in answer["axes"].items() if count == 1}
     filled = [key for key in rows[0] if any(row[key] is not None for row in rows) and key not in fixed]
     moving = [key for key in filled if key.removeprefix("asked_") in answer["axes"]]
     goals = [key for key in _AXES.get(answer["question"], ("own_npv_usd", "rent_npv_usd")) if key in filled]
     secondary = [key for key in filled if key not in (*moving, *goals)]
     order = [*moving, *goals, *sorted(secondary, key=lambda key: key in _LAST)]
-    leading = len(moving) + len(goals) + 1
+    leading = len(moving) + len(goals) + 1  # these and one more are never hidden
     headings = tuple(Column(key, priority=max(0, number - leading)) for number, key in enumerate(order))
     return [Table(headings, rows, title, note, interactive=True)]
 
@@ -108,6 +110,7 @@ def _front(answer: Sweep) -> list[Block]:
 
 
 def _heat(answer: Sweep) -> list[Block]:
+    """Draw the best value by the two arguments that move it most; cases without an answer leave their cells empty."""
     heat = answer["heat"]
     cells = [cell for cell in heat["cells"] if cell["value"] is not None] if heat else []
     if heat is None or not cells:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucost.answers.ownership import CashMonth, CostLine, Lender, Tco, TwoWay, interruptible, leading, promised
+from gpucost.answers.ownership import CashMonth, CostLine, Tco, TwoWay, interruptible, leading, promised
 from gpucost.money.statements import ROWS
 from gpucost.render import evidence
 from gpucost.render.decision import TITLE, decision_of
@@ -58,12 +58,13 @@ def tornado(answer: Tco) -> list[Block]:
     rows = answer["sensitivity"]
     if not rows:
         return []
-    named = [{**row, "name": heading_of(row["name"])} for row in rows[:_BRIEF]]
+    bars = [{**row, "name": heading_of(row["name"])} for row in rows[:_BRIEF]]
     description = (
-        f"Present value of what owning saves, with one input at its low and high end; {named[0]['name']} matters most."
+        f"Present value of what owning saves, with one input at its low and high end; {bars[0]['name']} matters most."
     )
     saving = Axis("saving_at_low_usd", "saving of owning, present value", "USD")
     low, high, base = "saving_at_low_usd", "saving_at_high_usd", answer["npv_usd"]["saving"]
+    # where a third option leads, these inputs move the saving of owning, but not what to do
     sides = {row["name"] for row in leading(answer["options"])} == {"own", "rent"}
     title = "What changes the answer" if sides else "What changes the saving of owning against renting"
     flips = [f"{heading_of(row['name'])} at {amount(row['flip_value'], row['unit'])}" for row in rows if row["flips"]]
@@ -71,12 +72,12 @@ def tornado(answer: Tco) -> list[Block]:
         [Paragraph(f"Any one of these, within its range, flips the decision: {'; '.join(flips)}.")] if flips else []
     )
     return [
-        Chart("tornado", title, description, named, Axis("name"), saving, low=low, high=high, base=base),
+        Chart("tornado", title, description, bars, Axis("name"), saving, low=low, high=high, base=base),
         *flip_note,
     ]
 
 
-def grid_of_two(grid: TwoWay) -> Chart:
+def _grid_of_two(grid: TwoWay) -> Chart:
     """Draw what owning saves over two inputs."""
     x, y = grid["x"], grid["y"]
     data = [
@@ -96,24 +97,18 @@ def breakdown(rows: Sequence[CostLine]) -> list[Block]:
     picture = Chart("stacked", title, description, parts, Axis("side"), Axis("npv_usd"), series="line")
     return [
         *([picture] if parts else []),
-        *table_of("", _named(rows), *columns_of("tco lines"), interactive=bool(parts)),
+        *table_of("", _with_words(rows), *columns_of("tco lines"), interactive=bool(parts)),
     ]
 
 
-def _joined(rows: Sequence[CostLine]) -> list[CostLine]:
-    """Net what belongs together."""
+def _largest(rows: Sequence[CostLine]) -> list[Row]:
+    """Return the lines that a picture can tell apart; the others become one, so that all of it adds up."""
     lines = [row for row in rows if not any(row["name"].startswith(names) for _, names in _JOINED)]
     for label, names in _JOINED:
-        parts = [row for row in rows if row["name"].startswith(names)]
-        if parts:
-            net = sum(row["npv_usd"] for row in parts)
-            lines.append({**parts[0], "name": label, "description": label, "npv_usd": net})
-    return lines
-
-
-def _largest(rows: Sequence[CostLine]) -> list[Row]:
-    """Keep the lines that a picture can tell apart; the others become one, so that all of it adds up."""
-    costs = [row for row in _joined(rows) if abs(row["npv_usd"]) > _NOTHING_USD]
+        if members := [row for row in rows if row["name"].startswith(names)]:
+            net = sum(row["npv_usd"] for row in members)
+            lines.append({**members[0], "name": label, "description": label, "npv_usd": net})
+    costs = [row for row in lines if abs(row["npv_usd"]) > _NOTHING_USD]
     drawn = {row["name"] for row in sorted(costs, key=lambda row: -abs(row["npv_usd"]))[:_DRAWN]}
     parts: list[Row] = [
         {"side": row["side"], "line": row["description"], "npv_usd": row["npv_usd"]}
@@ -164,17 +159,27 @@ _STATUS = "Status: given (by you), sourced, assumed (no source), or derived from
 def document(answer: Tco) -> Document:
     """Build the document of a rent-or-buy answer."""
     request = answer["request"]
-    gpus, gpu = request.get("gpus") or _gpus(answer), request.get("gpu") or "GPUs"
+    values = {row["name"]: row["value"] for row in answer["assumptions"]}
+    # the request may leave both to the defaults
+    gpus, gpu = request.get("gpus") or int(float(values["gpus"] or 0)), request.get("gpu") or "GPUs"
+    # what a board asks, with the answers; answers of older formulas have none
+    decision = decision_of(answer)
+    board = tuple(Fact(question, text) for question, text in decision.answers.items()) if decision else ()
+    money = answer["currency"]
+    foreign_years: Sequence[Row] = [] if money is None else money.get("by_year") or []
+    foreign = _across(f"In {money['currency']}", foreign_years, "") if money is not None and foreign_years else []
+    last = answer["cash_flows"][-1]
+    span = f"{spanned(last['month'])} to {day_text(last['on'])}"
     descriptions = {row["name"]: row["description"] for row in answer["assumptions"]}
-    rows = _named([{**row, "description": descriptions.get(row["name"], "")} for row in answer["sensitivity"]])
+    rows = _with_words([{**row, "description": descriptions.get(row["name"], "")} for row in answer["sensitivity"]])
     sensitivity = table_of("", rows, *columns_of("tco moved"), interactive=True)
     assumptions = table_of(
-        "", _named(answer["assumptions"]), *columns_of("tco assumed"), note=_STATUS, interactive=True
+        "", _with_words(answer["assumptions"]), *columns_of("tco assumed"), note=_STATUS, interactive=True
     )
     return document_of(
         answer,
         f"Rent or buy {gpus} × {gpu}",
-        *_asked(answer),
+        Section(TITLE, [KeyFigures(board, style="answers")] if board else []),
         Section("The answer", _answer(answer)),
         Section("Options compared", _options(answer)),
         Section("Break-even", _breakeven(answer)),
@@ -185,26 +190,19 @@ def document(answer: Tco) -> Document:
             sensitivity,
             detail=True,
         ),
-        Section("Utilisation against rental price", [grid_of_two(answer["two_way"])], detail=True),
+        Section("Utilisation against rental price", [_grid_of_two(answer["two_way"])], detail=True),
         Section("Where the money goes", [*_pays(answer), *breakdown(answer["lines"])]),
-        Section("Cash by year", _by_year(answer)),
+        Section("Cash by year", [*_across("", answer["by_year"], "USD"), *foreign]),
         Section("Statements by fiscal year", _statements(answer), detail=True),
         Section("Cash by month", cash_so_far(answer["cash_flows"]), detail=True),
-        Section("Scenarios", table_of("", _named(answer["scenarios"]), *columns_of("tco scenarios")), detail=True),
+        Section("Scenarios", table_of("", _with_words(answer["scenarios"]), *columns_of("tco scenarios")), detail=True),
         Section("More figures", _more(answer), detail=True),
         evidence.section(answer),
         Section("Assumptions", assumptions, detail=True),
         headline=answer.get("headline", ""),
         screen=_screen(answer),
-        name=f"Rent or buy {gpus:,} × {chip_label(str(gpu))}, {_span(answer)}",
+        name=f"Rent or buy {gpus:,} × {chip_label(str(gpu))}, {span}",
     )
-
-
-def _asked(answer: Tco) -> list[Section]:
-    """Return what a board asks, with the answers; a page has it with its figures."""
-    decision = decision_of(answer)
-    facts = tuple(Fact(question, said) for question, said in decision.answers.items()) if decision else ()
-    return [Section(TITLE, [KeyFigures(facts, style="answers")])] if facts else []
 
 
 _SHOWN = (
@@ -219,15 +217,9 @@ def _screen(answer: Tco) -> list[Block]:
     """Return what one screen shows: each way with its cost, the decision, its year, what turns it, what was assumed."""
     return [
         Table(_SHOWN, _ways(answer)),
-        KeyFigures(tuple(fact for fact in _said(answer) if fact.value)),
+        KeyFigures(tuple(fact for fact in _facts(answer) if fact.value)),
         Paragraph("All ways and years: --details · workbook: -o FILE.xlsx · also --rent, --plan."),
     ]
-
-
-def _span(answer: Tco) -> str:
-    """Say for how long, and until which day."""
-    last = answer["cash_flows"][-1]
-    return f"{spanned(last['month'])} to {day_text(last['on'])}"
 
 
 def _ways(answer: Tco) -> list[Row]:
@@ -238,43 +230,44 @@ def _ways(answer: Tco) -> list[Row]:
     shown = ("own", best["name"], runner_up["name"], "rent", "spot")
     steady: list[Row] = []
     fragile: list[Row] = []
-    for name, row in ((name, ways[name]) for name in dict.fromkeys(shown) if name in ways):
-        usd = row["levelised_usd_per_gpu_hour"]
+    for name in dict.fromkeys(shown):
+        if name not in ways:
+            continue
+        row: Row = ways[name]
+        # at which price it is bought, and from whom
+        if name == "own":
+            priced, server_usd = _server(answer)
+            seller = f"{about(server_usd)} {_PRICE_OF[priced]}" if server_usd else ""
+        else:
+            price = row.get("usd_per_gpu_hour")
+            parts = [f"${price:.2f}" if price else "", row.get("seller") or row.get("provider") or ""]
+            seller = ", ".join(filter(None, parts))
+        low, high, usd = (
+            simulation.get(f"{name}_p10_usd"),
+            simulation.get(f"{name}_p90_usd"),
+            row["levelised_usd_per_gpu_hour"],
+        )
         cells = {
-            "side": _way(row),
+            "side": {"own": "buy", "rent": "rent"}.get(name) or in_words("name", name),  # as a buyer calls it
             "cost": about(row["npv_usd"]),
-            **{end: _amount(simulation.get(f"{name}_{tenth}_usd")) for end, tenth in (("low", "p10"), ("high", "p90"))},
+            "low": None if low is None else about(low),
+            "high": None if high is None else about(high),
             "hour": None if usd is None else f"${format_value(usd, _HOUR)}",
-            "seller": _paid_to(answer, row),
+            "seller": seller,
         }
         (fragile if interruptible(row) else steady).append(cells)
-    return [*steady, *_signed(answer), *fragile]
-
-
-def _signed(answer: Tco) -> list[Row]:
-    """Return what renting costs on contracts as others signed them."""
-    rows = [row for row in answer["scenarios"] if row["name"].startswith("contract of ")]
-    return [
+    # what renting costs on contracts as others signed them, of which only present value and price are known
+    signed: list[Row] = [
         {
-            **_NO_CELLS,
-            "side": row["name"].replace("of ", "", 1),
-            "cost": about(row["npv_rent_usd"]),
-            "seller": f"${row['changes']['rent_usd_per_gpu_hour']:.2f}, index",
+            **dict.fromkeys(("low", "high", "hour"), ""),
+            "side": scenario["name"].replace("of ", "", 1),
+            "cost": about(scenario["npv_rent_usd"]),
+            "seller": f"${scenario['changes']['rent_usd_per_gpu_hour']:.2f}, index",
         }
-        for row in rows
+        for scenario in answer["scenarios"]
+        if scenario["name"].startswith("contract of ")
     ]
-
-
-_NO_CELLS = dict.fromkeys(("low", "high", "hour"), "")  # of a row for which nobody asks them
-
-
-def _paid_to(answer: Tco, row: Row) -> str:
-    """Say at which price a way is bought, and from whom."""
-    if row["name"] == "own":
-        priced, usd = _server(answer)
-        return f"{about(usd)} {_PRICE_OF[priced]}" if usd else ""
-    seller, price = row.get("seller") or row.get("provider"), row.get("usd_per_gpu_hour")
-    return ", ".join([*([f"${price:.2f}"] if price else []), *([seller] if seller else [])])
+    return [*steady, *signed, *fragile]
 
 
 def _server(answer: Tco) -> tuple[str, float]:
@@ -284,17 +277,8 @@ def _server(answer: Tco) -> tuple[str, float]:
     return priced, _number(values.get(priced))
 
 
-def _way(row: Row) -> str:
-    """Name a way as a buyer does."""
-    return {"own": "buy", "rent": "rent"}.get(row["name"]) or in_words("name", row["name"])
-
-
-def _amount(usd: float | None) -> str | None:
-    return None if usd is None else about(usd)
-
-
-def _said(answer: Tco) -> list[Fact]:
-    """Return the facts of one screen, each with what is said of it where there is less room."""
+def _facts(answer: Tco) -> list[Fact]:
+    """Return the facts of one screen, each with a shorter text where there is less room."""
     stated = {fact["label"]: fact["text"] for fact in answer.get("stated") or ()}
     point: Row = answer["breakeven"]
     use, usd = point["utilisation_fraction"], point["usd_per_gpu_hour"]
@@ -302,10 +286,19 @@ def _said(answer: Tco) -> list[Fact]:
     decision = decision_of(answer)
     energy = [row for row in _apart(answer) if row["name"] == _ENERGY]
     power = ", ".join(f"{part['description']} {about(part['npv_usd'])}" for part in energy)
-    moved, money = _moved(answer), answer["currency"]
+    # when the offer that is compared was last seen
+    offer = next((row for row in leading(answer["options"]) if row.get("price_observed_on")), None)
+    check = ""
+    if offer is not None and "Check" in stated:
+        seller = offer.get("seller") or offer["provider"]
+        check = f"{seller} last showed this price on {day_text(offer['price_observed_on'])}: check it."
+    # within what the rental price moves in a year, where its direction is open: its note has it in these words
+    outlook = next(row for row in answer["assumptions"] if row["name"] == "rent_outlook_ratio")
+    moved = outlook["note"].partition("after 12 months ")[2].partition(",")[0] if outlook["counts"] else ""
+    money = answer["currency"]
     return [
         Fact("Answer", stated.get("Answer") or answer["lead"]),
-        Fact("Check", stated.get("Check", ""), shorter=_last_seen(answer) if "Check" in stated else ""),
+        Fact("Check", stated.get("Check", ""), shorter=check),
         Fact("Sure", stated.get("Sure", "")),
         *([Fact(label, full, shorter=short) for label, full, short in decision.brief] if decision else []),
         Fact("Turns", stated.get("Turns", ""), shorter=f"Buying wins above {' or '.join(even)}." if even else ""),
@@ -316,26 +309,11 @@ def _said(answer: Tco) -> list[Fact]:
         ),
         Fact("Power", f"Of what buying costs {power}." if power else "", shorter=""),
         *([Fact(f"In {money['currency']}", _in_short(answer), shorter=_in_short(answer, False))] if money else []),
-        Fact("Assumes", _taken(answer, False), shorter=_taken(answer, True)),
+        Fact("Assumes", _premises(answer, False), shorter=_premises(answer, True)),
     ]
 
 
-def _last_seen(answer: Tco) -> str:
-    """Say when the offer that is compared was last seen."""
-    offer = next((row for row in leading(answer["options"]) if row.get("price_observed_on")), None)
-    if offer is None:
-        return ""
-    seller = offer.get("seller") or offer["provider"]
-    return f"{seller} last showed this price on {day_text(offer['price_observed_on'])}: check it."
-
-
-def _moved(answer: Tco) -> str:
-    """Return within what the rental price moves in a year, where its direction is open."""
-    outlook = next(row for row in answer["assumptions"] if row["name"] == "rent_outlook_ratio")
-    return outlook["note"].partition("after 12 months ")[2].partition(",")[0] if outlook["counts"] else ""
-
-
-def _taken(answer: Tco, brief: bool) -> str:
+def _premises(answer: Tco, brief: bool) -> str:
     """Say what is taken as given, each with the option that changes it; prices stand above."""
     values = {row["name"]: row["value"] for row in answer["assumptions"]}
     use, wacc = (percent(_number(values[name])) for name in ("utilisation_fraction", "wacc_fraction"))
@@ -360,50 +338,47 @@ _PAID = {"cash": "cash", "loan": "a loan", "lease": "a lease", "operating_lease"
 def _pays(answer: Tco) -> list[Block]:
     """Say what each side pays most for, in USD and per cent, and what owning pays for power and for cooling."""
     sentences: list[str] = []
+    energy_parts = [row for row in _apart(answer) if row["name"] == _ENERGY]
     for side, name in _SIDES.items():
         whole = answer["npv_usd"][side]  # type: ignore[literal-required]
         lines = sorted((row for row in answer["lines"] if row["side"] == side), key=lambda row: -abs(row["npv_usd"]))
-        shares = {row["name"]: row["npv_usd"] / whole if whole else 0.0 for row in lines}
-        told = [
-            f"{_item(answer, row)} ({shares[row['name']]:.0%})"
-            for row in lines
-            if abs(shares[row["name"]]) > (0 if row["name"] == _ENERGY else _LEAST_SHARE)
-        ]
-        left = sum(abs(row["npv_usd"]) > _NOTHING_USD for row in lines) - len(told)
-        if told:
+        items = []
+        for row in lines:
+            share = row["npv_usd"] / whole if whole else 0.0
+            # small lines are only counted, but everybody looks for energy
+            if abs(share) <= (0 if row["name"] == _ENERGY else _LEAST_SHARE):
+                continue
+            text = f"{row['description']} {row['npv_usd']:,.0f}"
+            if row["name"] == _ENERGY and len(energy_parts) > 1:
+                parts = ", ".join(f"{part['description']} {part['npv_usd']:,.0f}" for part in energy_parts)
+                text = f"{parts}, in all {row['npv_usd']:,.0f}"
+            items.append(f"{text} ({share:.0%})")
+        left = sum(abs(row["npv_usd"]) > _NOTHING_USD for row in lines) - len(items)
+        if items:
             unit = "" if sentences else " (USD today)"
-            sentences.append(
-                f"{name.capitalize()} pays{unit}: {', '.join(told)}{f', {left} more' if left > 0 else ''}."
-            )
+            more = f", {left} more" if left > 0 else ""
+            sentences.append(f"{name.capitalize()} pays{unit}: {', '.join(items)}{more}.")
     return [Paragraph(" ".join(sentences))] if sentences else []
-
-
-def _item(answer: Tco, line: CostLine) -> str:
-    """Return a line's name and present value; of energy first what the equipment draws and what cooling it takes."""
-    parts = [row for row in _apart(answer) if row["name"] == line["name"] == _ENERGY]
-    if len(parts) < 2:
-        return f"{line['description']} {line['npv_usd']:,.0f}"
-    told = ", ".join(f"{part['description']} {part['npv_usd']:,.0f}" for part in parts)
-    return f"{told}, in all {line['npv_usd']:,.0f}"
 
 
 def _apart(answer: Tco) -> list[CostLine]:
     """Return the lines of owning with energy in two: what the equipment draws, and what cooling and losses add."""
+    # PUE is what a site draws ÷ what the equipment draws: the equipment's part of the bill is 1 ÷ PUE
     pue = next((float(row["value"] or 0) for row in answer["assumptions"] if row["name"] == "pue_ratio"), 1.0)
-    found: list[CostLine] = []
+    lines: list[CostLine] = []
     for row in answer["lines"]:
         if row["side"] != "own":
             continue
         if row["name"] != _ENERGY or pue <= 1:
-            found.append(row)
+            lines.append(row)
             continue
         for name, share in (("power", 1 / pue), (f"cooling and losses (PUE {pue:g})", 1 - 1 / pue)):
             total, present = row["total_usd"] * share, row["npv_usd"] * share
-            found.append({**row, "total_usd": total, "npv_usd": present, "description": name})
-    return found
+            lines.append({**row, "total_usd": total, "npv_usd": present, "description": name})
+    return lines
 
 
-def _named(rows: Sequence[Row]) -> list[Row]:
+def _with_words(rows: Sequence[Row]) -> list[Row]:
     """Return rows whose names, and values that are codes, are words."""
     return [{**row, **{key: in_words("name", row[key]) for key in ("name", "value") if key in row}} for row in rows]
 
@@ -412,23 +387,30 @@ def _option_name(row: Row) -> str:
     return _SIDES.get(row["name"]) or str(row["name"]).replace("_", " ")
 
 
-def _gpus(answer: Tco) -> int:
-    """Return how many GPUs were compared, where the request leaves it to the default."""
-    return next(int(float(row["value"] or 0)) for row in answer["assumptions"] if row["name"] == "gpus")
-
-
 def _answer(answer: Tco) -> list[Block]:
+    """Return the present values with their ranges, who wins, and what each hour costs."""
     npv = answer["npv_usd"]
     simulation: Row | None = answer["monte_carlo"]
-    sides = () if simulation is None else ("own", "rent", "saving")
     ends = {
-        side: (simulation.get(f"{side}_p10_usd"), simulation.get(f"{side}_p90_usd")) for side in sides if simulation
+        side: (simulation.get(f"{side}_p10_usd"), simulation.get(f"{side}_p90_usd"))
+        for side in ("own", "rent", "saving")
+        if simulation is not None
     }
+    # what the cheapest option saves against the next, where they are not the two sides
+    saving_of_best: list[Fact] = []
+    best, runner_up = leading(answer["options"])
+    if not {best["name"], runner_up["name"]} <= _SIDES.keys():
+        rival: Row = best.get("rival", {})
+        label = f"{_option_name(best)} saves against {_option_name(runner_up)}"
+        if best["name"] in _SIDES:  # other options are written as they are typed
+            label = label[0].upper() + label[1:]
+        saving_usd = runner_up["npv_usd"] - best["npv_usd"]
+        saving_of_best.append(Fact(label, saving_usd, "USD", rival.get("saving_p10_usd"), rival.get("saving_p90_usd")))
     facts = (
         *_paid(answer),
         Fact("Owning, present value", npv["own"], "USD", *ends.get("own", ())),
         Fact("Renting, present value", npv["rent"], "USD", *ends.get("rent", ())),
-        *_decided(answer),
+        *saving_of_best,
         Fact("Owning saves against renting", npv["saving"], "USD", *ends.get("saving", ())),
         Fact("Probability that owning beats renting", answer["probability_buy_wins_fraction"], "fraction of one"),
         Fact("Owning, per allocated GPU-hour", answer["levelised_usd_per_gpu_hour"], _HOUR),
@@ -441,11 +423,9 @@ def _answer(answer: Tco) -> list[Block]:
         Fact("Payback", answer["payback_months"], "months"),
         *_foreign(answer),
     )
-    range_note = (
-        []
-        if simulation is None
-        else [Paragraph("Ranges hold 80 % of the draws: from the 10th to the 90th percentile.", "note")]
-    )
+    range_note: list[Block] = []
+    if simulation is not None:
+        range_note.append(Paragraph("Ranges hold 80 % of the draws: from the 10th to the 90th percentile.", "note"))
     unequal_items = [row["item"] for row in answer["scope"] if row["unequal"]]
     return [
         *present_figures(facts),
@@ -453,18 +433,6 @@ def _answer(answer: Tco) -> list[Block]:
         Paragraph(answer["conventions"], "note"),
         *([Paragraph(f"Only one side pays for: {', '.join(unequal_items)}.")] if unequal_items else []),
     ]
-
-
-def _decided(answer: Tco) -> list[Fact]:
-    """Return what the cheapest option saves against the next, where they are not the two sides."""
-    best, runner_up = leading(answer["options"])
-    if {best["name"], runner_up["name"]} <= _SIDES.keys():
-        return []
-    rival: Row = best.get("rival", {})
-    label_text = f"{_option_name(best)} saves against {_option_name(runner_up)}"
-    label = label_text[0].upper() + label_text[1:] if best["name"] in _SIDES else label_text
-    saving_usd = runner_up["npv_usd"] - best["npv_usd"]
-    return [Fact(label, saving_usd, "USD", rival.get("saving_p10_usd"), rival.get("saving_p90_usd"))]
 
 
 def _paid(answer: Tco) -> list[Fact]:
@@ -523,25 +491,19 @@ def _in_short(answer: Tco, discounted: bool = True) -> str:
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def _by_year(answer: Tco) -> list[Block]:
-    """Return cash by year, also in the currency asked for."""
-    money = answer["currency"]
-    rows = [] if money is None else money.get("by_year") or []
-    foreign = _across(f"In {money['currency']}", rows, "") if money is not None and rows else []
-    return [*_across("", answer["by_year"], "USD"), *foreign]
-
-
 def _across(title: str, rows: Sequence[Row], unit: str, labels: Mapping[str, str] | None = None) -> list[Table]:
     """Turn a table of years around: a line a row, a year a column; given words, only the lines that they name."""
+    # a narrow terminal hides the later years first, three at a time
     years = [
         Column(f"year_{number}", str(row["period"] if "period" in row else f"year {row['year']}"), unit, number // 3)
         for number, row in enumerate(rows)
     ]
-    lines = [
-        {"line": (labels or {}).get(key) or heading_of(key), **dict(zip((y.key for y in years), values, strict=True))}
-        for key in labels or [key for key in rows[0] if key != "year"]
-        if any(values := [row[key] for row in rows]) or not labels
-    ]
+    lines = []
+    for key in labels or [key for key in rows[0] if key != "year"]:
+        values = [row[key] for row in rows]
+        if any(values) or not labels:  # statements have many lines that most companies leave empty
+            label = (labels or {}).get(key) or heading_of(key)
+            lines.append({"line": label, **{year.key: value for year, value in zip(years, values, strict=True)}})
     return [Table((*columns("line"), *years), lines, title)]
 
 
@@ -564,8 +526,13 @@ def _lender(answer: Tco) -> list[Block]:
     lent = answer.get("lender")
     if not lent:
         return []
+    repaid = "payments that follow the cash available" if lent["repayment"] == "sculpted" else "level payments"
+    terms = (
+        f"{lent['lent_of_purchase_fraction']:.0%} of the purchase at {lent['rate_fraction']:.2%} a year,"
+        f" {counted(lent['term_months'], 'month')} of {repaid}"
+    )
     facts = (
-        Fact(f"The {lent['financing']}", lent["lent_usd"], "USD", note=_terms_of(lent)),
+        Fact(f"The {lent['financing']}", lent["lent_usd"], "USD", note=terms),
         Fact(
             "Lowest debt service coverage (DSCR)",
             lent["lowest_dscr_ratio"],
@@ -585,7 +552,20 @@ def _lender(answer: Tco) -> list[Block]:
         f"What pays the debt: {lent['income']}, less running costs, replacements, and income tax before interest."
         " Coverage is tested each month over the last twelve."
     )
-    covenants = [_covenant(row) for row in lent["covenants"]]
+    covenants: list[Row] = []
+    for row in lent["covenants"]:
+        # the unit of a covenant's figures differs by row, so they are written here
+        unit = "ratio" if row["name"] == "min_dscr_ratio" else "fraction of one"
+        broken = f"broken from month {row['breached_month']} ({row['breached_on']})"
+        covenants.append(
+            {
+                **row,
+                "name": "DSCR at least" if row["name"] == "min_dscr_ratio" else "LTV at most",
+                "limit": format_value(row["limit"], unit),
+                "worst": format_value(row["worst"], unit),
+                "verdict": "kept" if row["breached_month"] is None else broken,
+            }
+        )
     stated: Sequence[Block] = table_of("Covenants", covenants, *columns_of("tco covenants"))
     missing = Paragraph("No covenant is stated: give min_dscr_ratio or max_ltv_fraction in the plan.", "note")
     return [
@@ -596,29 +576,9 @@ def _lender(answer: Tco) -> list[Block]:
     ]
 
 
-def _covenant(row: Row) -> Row:
-    """Write a covenant's figures in their unit, which differs by row."""
-    kept = row["breached_month"] is None
-    name, unit = ("DSCR at least", "ratio") if row["name"] == "min_dscr_ratio" else ("LTV at most", "fraction of one")
-    return {
-        **row,
-        "name": name,
-        **{key: format_value(row[key], unit) for key in ("limit", "worst")},
-        "verdict": "kept" if kept else f"broken from month {row['breached_month']} ({row['breached_on']})",
-    }
-
-
-def _terms_of(lent: Lender) -> str:
-    """Say how much of the purchase is lent, at which rate and how it is repaid."""
-    repaid = "payments that follow the cash available" if lent["repayment"] == "sculpted" else "level payments"
-    return (
-        f"{lent['lent_of_purchase_fraction']:.0%} of the purchase at {lent['rate_fraction']:.2%} a year,"
-        f" {counted(lent['term_months'], 'month')} of {repaid}"
-    )
-
-
 def _options(answer: Tco) -> list[Table]:
-    rows = _named(answer["options"])
+    """Return every option, and each against the cheapest of the others."""
+    rows = _with_words(answer["options"])
     keys = list(dict.fromkeys(key for row in rows for key in row))
     first = [key for key in _OPTIONS if key in keys]
     details = [key for key in keys if key not in (*first, *_HIDDEN)]
@@ -636,6 +596,7 @@ def _options(answer: Tco) -> list[Table]:
 
 
 def _breakeven(answer: Tco) -> list[Block]:
+    """Return where both sides cost the same, or why nowhere, and both by utilisation."""
     point: Row = answer["breakeven"]
     facts = tuple(
         Fact(
@@ -657,10 +618,13 @@ def _breakeven_chart(answer: Tco) -> Chart | None:
     if not isinstance(rent, (int, float)):
         return None
     crossing = answer["breakeven"]["utilisation_fraction"]
-    at = f"Renting is drawn at {format_named('usd_per_gpu_hour', rent)}. "
-    description = at + (
-        "The lines do not cross." if crossing is None else f"The lines cross at break-even, {crossing:.1%}."
-    )
+    description = f"Renting is drawn at {format_named('usd_per_gpu_hour', rent)}. "
+    description += "The lines do not cross." if crossing is None else f"The lines cross at break-even, {crossing:.1%}."
+    # what the chart says of where the lines cross at the slider's price
+    crosses, at, full = _crossing(answer, rent)
+    nowhere = f"({full} > 0 ? ' owning is cheaper at any use' : ' renting is cheaper at any use')"
+    where_they_cross = f"' the lines cross at ' + format({at}, '.1%')"
+    spoken = f"'At ' + {_RENT} + ' per GPU-hour' + ({crosses} ? {where_they_cross} : {nowhere})"
     return Chart(
         "line",
         "Owning against renting by utilisation",
@@ -674,7 +638,7 @@ def _breakeven_chart(answer: Tco) -> Chart | None:
             ("own", "rent"), f"datum.usd_per_gpu_month + (rent_price - {rent!r}) * datum.more_per_rent_usd"
         ),
         note="Present value of all lines per owned GPU-month, with tax and terms. Move the slider to change the rent.",
-        spoken=_spoken(answer, rent),
+        spoken=spoken,
         lead=_lead(answer, rent),
     )
 
@@ -684,6 +648,7 @@ _RENT = "format(rent_price, '$,.2f')"  # as the sentences beside the slider say 
 
 def _rent_slider(rent: float) -> Slider:
     """Return the control of the rent, in steps of three digits of its upper end, which is at least twice the rent."""
+    # GPUs of data centres cost up to $8 an hour; a card below half a dollar would be lost on that scale
     high = float(f"{max(2 * rent, 8.0 if rent >= 0.5 or not rent else 0.0):.2g}")
     step = float(f"{10.0 ** (math.floor(math.log10(high)) - 2):.1g}")
     return Slider("rent_price", "Rent, $ per GPU-hour", min(0.2, float(f"{high / 20:.1g}")), high, step, rent)
@@ -698,17 +663,11 @@ def _gap(rows: Sequence[Row], rent: float) -> str:
 
 def _crossing(answer: Tco, rent: float) -> tuple[str, str, str]:
     """Return whether the lines cross at the slider's price, where, and the gap at full use: all lines are straight."""
+    # the first two rows are both sides at no use, the last two at full use; the gap is nothing at
+    # gap(0) ÷ (gap(0) − gap(1)), and the lines cross in between where the gaps differ in sign
     rows = answer["by_utilisation"]
     idle, full = _gap(rows[:2], rent), _gap(rows[-2:], rent)
     return f"{idle} * {full} <= 0", f"{idle} / ({idle} - {full})", full
-
-
-def _spoken(answer: Tco, rent: float) -> str:
-    """Say where the lines cross at the slider's price."""
-    crosses, crossing, full = _crossing(answer, rent)
-    crossing_text = f"' the lines cross at ' + format({crossing}, '.1%')"
-    none = f"({full} > 0 ? ' owning is cheaper at any use' : ' renting is cheaper at any use')"
-    return f"'At ' + {_RENT} + ' per GPU-hour' + ({crosses} ? {crossing_text} : {none})"
 
 
 def _lead(answer: Tco, rent: float) -> str:
@@ -718,6 +677,7 @@ def _lead(answer: Tco, rent: float) -> str:
     rows = [row for row in answer["by_utilisation"] if row["utilisation_fraction"] == utilisation]
     if len(rows) != 2:
         return ""
+    # the chart draws a GPU-month; the answer is about so many of them
     month_usd = next(row["usd_per_gpu_month"] for row in rows if row["side"] == "own")
     if not month_usd:
         return ""
@@ -741,6 +701,7 @@ def _lead(answer: Tco, rent: float) -> str:
 
 def _cheaper_option(answer: Tco, rent: float, rows: Sequence[Row], gpu_months: float) -> str:
     """Say which option whose own price stands costs less than both sides at the slider's price, if one does."""
+    # an option whose terms set a price of their own does not move with the slider, nor does a hosted API without terms
     fixed_price = [
         row
         for row in promised(answer["options"])
@@ -760,11 +721,21 @@ def _about(usd: str) -> str:
 
 
 def _more(answer: Tco) -> list[Block]:
-    simulation = answer["monte_carlo"]
+    """Return what few ask for: the draws, cash, levelised prices, useful life, tax, carbon, and the scope."""
+    simulation, mtok = answer["monte_carlo"], "USD per million tokens"
+    levels = (
+        Fact("Owning, per owned GPU-hour", answer["levelised_usd_per_gpu_hour_owned"], _HOUR),
+        Fact("Owning, per productive GPU-hour", answer["levelised_usd_per_gpu_hour_productive"], _HOUR),
+        Fact("Owning, per million tokens", answer["levelised_usd_per_mtok"], mtok),
+        Fact("Renting, per owned GPU-hour", answer["levelised_rent_usd_per_gpu_hour_owned"], _HOUR),
+        Fact("Renting, per productive GPU-hour", answer["levelised_rent_usd_per_gpu_hour_productive"], _HOUR),
+        Fact("Renting, per million tokens", answer["levelised_rent_usd_per_mtok"], mtok),
+        Fact("Payback of discounted savings", answer["discounted_payback_months"], "months"),
+    )
     return [
         *([] if simulation is None else [facts_of("Monte Carlo", simulation)]),
         facts_of("Peak cash", answer["peak_cash_usd"], "USD"),
-        *present_figures(_levels(answer), "Levelised"),
+        *present_figures(levels, "Levelised"),
         *table_of("Useful life and impairment", answer.get("lives") or (), *columns_of("tco lives"), note=_LIVES),
         facts_of("Tax", answer["tax"]),
         *table_of("Tax by year", answer["tax"]["by_year"]),
@@ -774,31 +745,36 @@ def _more(answer: Tco) -> list[Block]:
     ]
 
 
-def _levels(answer: Tco) -> tuple[Fact, ...]:
-    """Return the levelised prices per other hours and per token, and the payback of discounted savings."""
-    mtok = "USD per million tokens"
-    return (
-        Fact("Owning, per owned GPU-hour", answer["levelised_usd_per_gpu_hour_owned"], _HOUR),
-        Fact("Owning, per productive GPU-hour", answer["levelised_usd_per_gpu_hour_productive"], _HOUR),
-        Fact("Owning, per million tokens", answer["levelised_usd_per_mtok"], mtok),
-        Fact("Renting, per owned GPU-hour", answer["levelised_rent_usd_per_gpu_hour_owned"], _HOUR),
-        Fact("Renting, per productive GPU-hour", answer["levelised_rent_usd_per_gpu_hour_productive"], _HOUR),
-        Fact("Renting, per million tokens", answer["levelised_rent_usd_per_mtok"], mtok),
-        Fact("Payback of discounted savings", answer["discounted_payback_months"], "months"),
-    )
-
-
 # --- The explanation: conventions, inputs with their sources, every formula with its numbers.
 
 
 def explanation_document(payload: Mapping[str, Any]) -> Document:
     """Build the explanation from the payload's model."""
     model = payload["model"]
+    inputs = [
+        {
+            "name": entry["name"],
+            "value": _figure_text(entry["value"]),
+            "unit": entry["unit"],
+            "status": entry["status"],
+            "source": entry["source_id"] or entry["note"],
+        }
+        for entry in payload["assumptions"]
+        if entry["counts"] and entry["value"] is not None
+    ]
+    # each monthly formula with its values at the start and in the first month, and of what is paid in total
+    monthly = []
+    for line in model["monthly"]:
+        values = line["values"]
+        sample = f"m=0: {_figure_text(values[0])}, m=1: {_figure_text(values[1])}"
+        if line["name"].endswith("_usd"):
+            sample += f", total: {_figure_text(sum(values))}"
+        monthly.append(Paragraph(f"{line['name']} = {line['formula']}\n  {sample}", "code"))
     sections = (
         Section("Conventions", (Paragraph(payload["conventions"]),)),
-        Section("Inputs", (_inputs(payload),)),
+        Section("Inputs", (Table(columns_of("explain plan"), inputs),)),
         Section("Scalars, in order", tuple(_scalars(model["derived"], model))),
-        Section("Monthly lines (m = 0 is the start)", tuple(_monthly(model))),
+        Section("Monthly lines (m = 0 is the start)", tuple(monthly)),
         Section("Answers", tuple(_scalars(model["answers"], model))),
     )
     return Document(
@@ -810,23 +786,6 @@ def explanation_document(payload: Mapping[str, Any]) -> Document:
         catalog_version=payload["catalog_version"],
         sources=payload["sources"],
     )
-
-
-def _inputs(payload: Mapping[str, Any]) -> Table:
-    rows = []
-    for entry in payload["assumptions"]:
-        if entry["counts"] and entry["value"] is not None:
-            origin = entry["source_id"] or entry["note"]
-            rows.append(
-                {
-                    "name": entry["name"],
-                    "value": _figure_text(entry["value"]),
-                    "unit": entry["unit"],
-                    "status": entry["status"],
-                    "source": origin,
-                }
-            )
-    return Table(columns_of("explain plan"), rows)
 
 
 def _figure_text(value: Any) -> str:
@@ -842,23 +801,7 @@ def _scalars(lines: list[Mapping[str, Any]], model: Mapping[str, Any]) -> list[P
     for line in lines:
         inner = {name: values[name] for name in names(line["formula"]) if values.get(name) is not None}
         operands = ", ".join(f"{name} {_figure_text(value)}" for name, value in inner.items())
-        result = (
-            "none"
-            if line["value"] is None
-            else format_value(line["value"], line["unit"]) or _figure_text(line["value"])
-        )
+        result = "none" if line["value"] is None else format_value(line["value"], line["unit"])
         text = f"{line['name']} = {line['formula']}\n  = {result} {line['unit']}".rstrip()
         paragraphs.append(Paragraph(f"{text}\n  with {operands}" if operands else text, "code"))
-    return paragraphs
-
-
-def _monthly(model: Mapping[str, Any]) -> list[Paragraph]:
-    """Write each monthly formula with its values at the start, in the first month, and in total."""
-    paragraphs = []
-    for line in model["monthly"]:
-        values = line["values"]
-        sample = f"m=0: {_figure_text(values[0])}, m=1: {_figure_text(values[1])}"
-        if line["name"].endswith("_usd"):
-            sample += f", total: {_figure_text(sum(values))}"
-        paragraphs.append(Paragraph(f"{line['name']} = {line['formula']}\n  {sample}", "code"))
     return paragraphs

@@ -25,14 +25,22 @@ from gpucost.units import GB, GIB
 def document(answer: Throughput) -> Document:
     """Return the document of a timed layout."""
     degrees = ("tensor", "pipeline", "context", "expert", "data", "sharding", "micro_batch", "global_batch")
-    spread: Row = answer["layout"]
-    layout = ", ".join(f"{name.replace('_', ' ')} {spread[name]}" for name in degrees)
-    rest = f"recompute {answer['layout']['recompute']}, {answer['layout']['precision']}, {answer['system']}"
+    layout_row: Row = answer["layout"]
+    layout = ", ".join(f"{name.replace('_', ' ')} {layout_row[name]}" for name in degrees)
+    run = f"recompute {answer['layout']['recompute']}, {answer['layout']['precision']}, {answer['system']}"
+    # the layout, and what was assumed about the run
+    settings = {
+        **answer["layout"],
+        "system": answer["system"],
+        "sequence_tokens": answer["sequence_tokens"],
+        "software": answer["software"],
+    }
+    facts = tuple(Fact(name.replace("_", " "), value) for name, value in settings.items())
     verdict = "Fits" if answer["fits"] else "Does not fit"
     need, usable = _gb(answer["memory_gib"]), _gb(answer["usable_memory_gib"])
     summary = (
         f"{verdict}: needs {need:.1f} GB per GPU, {usable:.1f} usable. A step"
-        f" takes {answer['step_s']:,.3g} s. Layout: {layout}, {rest}. Software stack: {answer['software']}."
+        f" takes {answer['step_s']:,.3g} s. Layout: {layout}, {run}. Software stack: {answer['software']}."
     )
     next_step = (
         "--details (other layouts, FLOP, memory), --tensor, --micro-batch …, --software, `gpucost roofline --model`"
@@ -42,7 +50,7 @@ def document(answer: Throughput) -> Document:
         answer,
         f"{answer['model']} on {answer['layout']['gpus']:,} × {answer['gpu']}",
         Section("Speed", [_speed(answer)]),
-        Section("Layout", [_layout(answer)]),
+        Section("Layout", [KeyFigures(facts)]),
         Section("Time of a step by part", _parts(answer)),
         Section("Fastest layouts", table_of("", layouts, *columns_of("throughput layouts"))),
         screen=(Paragraph(summary), _parts(answer)[0], Paragraph(f"Next: {next_step}.")),
@@ -58,9 +66,9 @@ def serving_document(answer: ServingSpeeds) -> Document:
         for row in answer["rows"]
         if row["usd_per_gpu_hour"] is not None
     ]
-    too_much = (
-        "A dash: so many sequences do not fit. " if any(row["output_tokens_per_s"] is None for row in rows) else ""
-    )
+    has_dash = any(row["output_tokens_per_s"] is None for row in rows)
+    too_much = "A dash: so many sequences do not fit. " if has_dash else ""
+    # rows of one accelerator repeat its price: each is said once
     note = "\n".join([*dict.fromkeys(prices), f"{too_much}A million tokens count prompts and outputs."])
     table = Table(columns_of("throughput serving"), rows, note=note)
     setup = [Paragraph(text) for text in answer["said"]]
@@ -74,11 +82,13 @@ def serving_document(answer: ServingSpeeds) -> Document:
 
 
 def _gb(gib: float) -> float:
-    """Return GiB as GB, the unit of every need for memory."""
+    """Return GiB, in which this answer counts, as GB, the unit of every other need for memory."""
     return gib * GIB / GB
 
 
 def _speed(answer: Throughput) -> KeyFigures:
+    """Return speed, time of a step, the share of the peak, and memory."""
+    # MFU counts what the model needs, HFU also what recomputation does again (Chowdhery et al. 2022, appendix B)
     low, high = answer["tokens_per_s_per_gpu_low"], answer["tokens_per_s_per_gpu_high"]
     unit = "tokens per second per GPU"
     room = f"{'fits' if answer['fits'] else 'DOES NOT FIT'}: {_gb(answer['usable_memory_gib']):.1f} GB usable"
@@ -94,17 +104,6 @@ def _speed(answer: Throughput) -> KeyFigures:
             Fact("Peak memory per GPU", _gb(answer["memory_gib"]), "GB (1e9 bytes)", note=room),
         )
     )
-
-
-def _layout(answer: Throughput) -> KeyFigures:
-    """Return the layout and what was assumed about the run."""
-    settings = {
-        **answer["layout"],
-        "system": answer["system"],
-        "sequence_tokens": answer["sequence_tokens"],
-        "software": answer["software"],
-    }
-    return KeyFigures(tuple(Fact(name.replace("_", " "), value) for name, value in settings.items()))
 
 
 def _parts(answer: Throughput) -> list[Block]:

@@ -19,7 +19,7 @@ from gpucost.render.document import (
     table_of,
 )
 
-TITLES = {
+_TITLES = {
     "training": "Training speed",
     "memory": "Training memory",
     "serving": "Serving",
@@ -28,7 +28,7 @@ TITLES = {
     "runs": "Whole runs",
 }
 FEW, WORST = 45, 10  # figures that are all shown; else so many of the worst
-BASELINES = {
+_BASELINES = {
     "constant_mfu": "constant MFU, by accelerator family and precision, from the other sources",
     "six_n_d_at_40_percent": "6·N·D at 40 % of the dense peak",
 }
@@ -42,7 +42,7 @@ def document(answer: Validation) -> Document:
     note = "The JSON output notes what a prediction assumed, such as a batch or the nearest chip."
     return document_of(
         answer,
-        f"{TITLES[answer['validated']]}: predicted against measured",
+        f"{_TITLES[answer['validated']]}: predicted against measured",
         Section("Overall", _overall(answer)),
         Section("By source", table_of("", answer["by_source"], *columns_of("validation sources"))),
         Section(
@@ -71,8 +71,9 @@ def _overall(answer: Validation) -> list[Block]:
         )
     )
     baselines: list[Row] = [
-        {"rule": BASELINES[name], **figures} for name, figures in answer.get("baselines", {}).items()
+        {"rule": _BASELINES[name], **figures} for name, figures in answer.get("baselines", {}).items()
     ]
+    # sources that state TFLOP/s or MFU alone leave open how they count FLOP: shown beside the others, never among them
     flop_rates = answer.get("from_flop_rates")
     if flop_rates is not None and flop_rates["predicted"]:
         baselines.append({"rule": "this model, rows that state only TFLOP/s or MFU (not counted above)", **flop_rates})

@@ -1,6 +1,6 @@
 """Cover, Summary and Checks: what the book is, what it answers, and whether it holds together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from gpucost.answers import PRICED
@@ -51,7 +51,16 @@ def write_cover(
         sheet.row(Cell(label, "head"), Cell(text, "wrap"))
     if master:
         sheet.row(Cell("Master check", "head"), Cell(Formula("master_check", master), "answer"))
-        sheet.row(Cell("Inputs", "head"), Cell(_counted(models), "answer"))
+        # of how many inputs nobody states a source, and how many were changed: the sheets of inputs and changes say
+        statuses = [entry.status or "derived" for model in models for entry in model.inputs]
+        assumed, sourced, given = (f'COUNTIF({STATUSES},"{word}")' for word in ("assumed", "sourced", "given"))
+        live_count = (
+            f'{assumed}&" of "&COUNTIF({STATUSES},"*")&" inputs are assumed, "&{sourced}&" have a source, "'
+            f'&{given}&" were given; "&inputs_changed&" changed since"'
+        )
+        assumed, sourced, given = (str(statuses.count(word)) for word in ("assumed", "sourced", "given"))
+        sentence = f"{assumed} of {len(statuses)} inputs are assumed, {sourced} have a source, {given} were given"
+        sheet.row(Cell("Inputs", "head"), Cell(Formula(live_count, f"{sentence}; 0 changed since"), "answer"))
     sheet.skip()
     sheet.row(Cell("How to use this workbook", "heading"))
     how = [text for book, text in beside(__file__, "cover") if book == ("live" if master else "static")]
@@ -60,42 +69,29 @@ def write_cover(
     for name, part in parts:
         title = name if len(parts) > 1 else ""
         if part.get("kind") == "tco":
-            _write_evidence(sheet, title, cast(Tco, part), live=bool(master))
+            sheet.skip()
+            sheet.row(Cell(f"{evidence.TITLE}: {title}" if title else evidence.TITLE, "heading"))
+            for question, text in evidence.answers(cast(Tco, part)).items():
+                sheet.row(Cell(question, "cell"), Cell(text, "wrap"))
+                if master and question in _NOW:
+                    sheet.row("", Cell(_NOW[question], "wrap"))
         _write_remarks(sheet, title, part)
     sheet.stand_upright()
     if payload.get("kind") == "scenario":
         _write_remarks(sheet, "", {"warnings": payload.get("warnings")})
 
 
-def _write_evidence(sheet: Sheet, name: str, answer: Tco, live: bool) -> None:
-    """Write what an auditor asks: the answers as delivered, and beside them what the cells say now."""
-    now = {
-        "Who changed it?": Formula(_CHANGED_NOW, "0 inputs differ from what was delivered (Change log)."),
-        "Does it add up?": Formula(_SUMS_NOW, "Every check of the sheet Checks holds."),
-    }
-    sheet.skip()
-    sheet.row(Cell(f"{evidence.TITLE}: {name}" if name else evidence.TITLE, "heading"))
-    for question, text in evidence.answers(answer).items():
-        sheet.row(Cell(question, "cell"), Cell(text, "wrap"))
-        if live and question in now:
-            sheet.row("", Cell(now[question], "wrap"))
-
-
-_CHANGED_NOW = 'inputs_changed&" inputs differ from what was delivered (Change log)."'
-_SUMS_NOW = 'IF(master_check="OK","Every check of the sheet Checks holds.","A check of the sheet Checks fails.")'
-
-
-def _counted(models: Sequence[LiveModel]) -> Formula:
-    """Say of how many inputs nobody states a source, and how many were changed, by the sheets of inputs and changes."""
-    statuses = [entry.status or "derived" for model in models for entry in model.inputs]
-    assumed, sourced, given = (f'COUNTIF({STATUSES},"{word}")' for word in ("assumed", "sourced", "given"))
-    text = (
-        f'{assumed}&" of "&COUNTIF({STATUSES},"*")&" inputs are assumed, "&{sourced}&" have a source, "'
-        f'&{given}&" were given; "&inputs_changed&" changed since"'
-    )
-    assumed, sourced, given = (str(statuses.count(word)) for word in ("assumed", "sourced", "given"))
-    sentence = f"{assumed} of {len(statuses)} inputs are assumed, {sourced} have a source, {given} were given"
-    return Formula(text, f"{sentence}; 0 changed since")
+# what the cells say now, below what an auditor was told as delivered: question -> formula
+_NOW = {
+    "Who changed it?": Formula(
+        'inputs_changed&" inputs differ from what was delivered (Change log)."',
+        "0 inputs differ from what was delivered (Change log).",
+    ),
+    "Does it add up?": Formula(
+        'IF(master_check="OK","Every check of the sheet Checks holds.","A check of the sheet Checks fails.")',
+        "Every check of the sheet Checks holds.",
+    ),
+}
 
 
 def _write_remarks(sheet: Sheet, name: str, part: Mapping[str, Any]) -> None:
@@ -127,6 +123,8 @@ def write_summary(
         sheet.row(Cell(Formula(_DELIVERED, ""), "note"))
     for model in models:
         if model.answer == "npv_saving_usd":
+            # The verdict of owning against renting follows the inputs. A tie is what the draws say, which nobody can
+            # repeat in a cell: it stands only as long as no input is changed.
             saved = model.cell_name(model.answer)
             own, rent, less = (
                 f'TEXT({cell},"#,##0")'
@@ -139,6 +137,7 @@ def write_summary(
             text = f'{tie}{first}&" costs $"&{less}&" less than "&{then}'
             text += f'&" (present value: own $"&{own}&", rent $"&{rent}&")"'
             value = {name: float(values[model.key][name]) for name in ("npv_own_usd", "npv_rent_usd", model.answer)}
+            # the same sentence in Python's words, which a cell shows until the book is recalculated
             first, then = _SIDES[0] if value[model.answer] > 0 else _SIDES[1]
             sentence = (
                 f"{even}{first} costs ${abs(value[model.answer]):,.0f} less than {then} (present value: own"
@@ -168,10 +167,9 @@ def write_summary(
 
 def _is_tie_of_sides(lead: str) -> bool:
     """Tell whether an answer calls buying and renting, as asked, a toss-up."""
-    before, _, after = TIE.partition("{}")
-    after = after.rpartition("{}")[2]
-    tied, found, _ = lead.partition(after)
-    return bool(found) and tied.startswith(before) and "buying" in tied and "renting" in tied
+    before, _, after = TIE.split("{}")
+    tied, mark, _ = lead.partition(after)
+    return bool(mark) and tied.startswith(before) and "buying" in tied and "renting" in tied
 
 
 def write_checks(
@@ -179,7 +177,7 @@ def write_checks(
     sheet: Sheet,
     models: Sequence[LiveModel],
     values: Mapping[str, Mapping[str, Any]],
-    budgets: Mapping[str, Any],
+    budgets: Collection[str],
     flows: FlowRows,
 ) -> None:
     """Write the checks of the book and one master check that needs them all."""
@@ -187,13 +185,10 @@ def write_checks(
     row = sheet.row("tolerance, relative", Cell(_NEAR, "input"))
     book.define(_TOLERANCE, CHECKS, row, 1)
     master = sheet.next_row  # its formula spans the checks below it, so that they are counted first
-    count = sum(
-        len(_expected(each_model))
-        + len(_summary_lines(each_model))
-        + (each_model.key in budgets)
-        + len(balances(each_model, values[each_model.key], flows))
-        for each_model in models
-    )
+    count = 0
+    for model in models:
+        count += len(_expected(model)) + len(_summary_lines(model)) + (model.key in budgets)
+        count += len(balances(model, values[model.key], flows))
     first = master + 3
     span = f"{address(first, 1, fixed=True)}:{address(first + max(count, 1) - 1, 1, fixed=True)}"
     sheet.row(
@@ -207,12 +202,36 @@ def write_checks(
     sheet.skip()
     sheet.heading("check", "verdict", "what it compares", "one", "the other")
     for model in models:
-        _write_model_checks(sheet, model, values[model.key], budgets)
+        # what the answer says, against what the cells come to: while nothing is changed they must agree
+        first_expected, names = sheet.next_row, _expected(model)
+        for name in names:
+            cell = model.cell_name(name)
+            at = address(sheet.next_row, 3)
+            scale = address(first_expected + names.index(_scale(model, name)), 3)
+            near = f"ABS({cell}-{at})<={_TOLERANCE}*MAX(1,ABS({scale}))"
+            agree = f"IF(inputs_changed>0,TRUE,IF(ISNUMBER({cell}),{near},FALSE))"
+            sheet.row(
+                f"{model.title}: {name} agrees with gpucost",
+                _verdict(agree, _agrees(model, name, values[model.key])),
+                "while no input is changed",
+                Cell(model.expected[name], "shade"),
+            )
+        for name in _summary_lines(model):
+            finite = f"OR(ISNUMBER({model.cell_name(name)}),ISTEXT({model.cell_name(name)}))"
+            sheet.row(f"{model.title}: {name} is no error", _verdict(finite), "a wrong input would show here")
+        if model.key in budgets:
+            share = model.cell_name("budget_share")
+            sheet.row(
+                f"{model.title}: the budget spreads the whole cost",
+                _verdict(f"ABS({share}-1)<={_TOLERANCE}"),
+                "a longer run needs more rows on the sheet Budget",
+            )
         for check in balances(model, values[model.key], flows):
             row = sheet.next_row
             texts = check.condition.format(address(row, 3), address(row, 4))
             sides = (Cell(side, "plain", "USD") for side in (check.one, check.other))
             sheet.row(f"{model.title}: {check.claim}", _verdict(texts), check.note, *sides)
+    # verdicts are words, so that a print without colour says the same
     green = book.file.add_format({"font_color": "#1B6E2C"})
     red = book.file.add_format({"font_color": "#FFFFFF", "bg_color": "#C00000"})
     area = (master, 1, sheet.next_row, 1)
@@ -221,11 +240,13 @@ def write_checks(
 
 
 def _expected(model: LiveModel) -> list[str]:
+    """Return the lines of which the answer says a number that the cells must come to."""
     scalars = {line.name for line in model.scalars}
     return [name for name, value in model.expected.items() if name in scalars and isinstance(value, (int, float))]
 
 
 def _summary_lines(model: LiveModel) -> list[str]:
+    """Return the lines on the Summary; a model may leave some out, as one without a hosted price."""
     scalars = {line.name for line in model.scalars}
     return [name for name in model.shown if name in scalars]
 
@@ -252,29 +273,3 @@ def _scale(model: LiveModel, name: str) -> str:
 
 def _verdict(condition: str, holds: bool = True) -> Formula:
     return Formula(f'IF({condition},"OK","LOOK")', "OK" if holds else "LOOK")
-
-
-def _write_model_checks(sheet: Sheet, model: LiveModel, values: Mapping[str, Any], budgets: Mapping[str, Any]) -> None:
-    first, names = sheet.next_row, _expected(model)
-    for name in names:
-        cell = model.cell_name(name)
-        then = Cell(model.expected[name], "shade")
-        at, scale = address(sheet.next_row, 3), address(first + names.index(_scale(model, name)), 3)
-        near = f"ABS({cell}-{at})<={_TOLERANCE}*MAX(1,ABS({scale}))"
-        agree = f"IF(inputs_changed>0,TRUE,IF(ISNUMBER({cell}),{near},FALSE))"
-        sheet.row(
-            f"{model.title}: {name} agrees with gpucost",
-            _verdict(agree, _agrees(model, name, values)),
-            "while no input is changed",
-            then,
-        )
-    for name in _summary_lines(model):
-        finite = f"OR(ISNUMBER({model.cell_name(name)}),ISTEXT({model.cell_name(name)}))"
-        sheet.row(f"{model.title}: {name} is no error", _verdict(finite), "a wrong input would show here")
-    if model.key in budgets:
-        share = model.cell_name("budget_share")
-        sheet.row(
-            f"{model.title}: the budget spreads the whole cost",
-            _verdict(f"ABS({share}-1)<={_TOLERANCE}"),
-            "a longer run needs more rows on the sheet Budget",
-        )
