@@ -33,7 +33,7 @@ _PER_HOUR = "USD per GPU-hour"
 _DAY_ZERO = date(1899, 12, 30)  # of a workbook's calendar
 
 
-def ratio_cell(model: LiveModel, case: str) -> str:
+def _ratio_cell(model: LiveModel, case: str) -> str:
     """Return the name of the cell that says by what a case multiplies its input."""
     return model.cell_name(f"times_when_{case.replace(' ', '_')}")
 
@@ -45,7 +45,7 @@ class DecisionCases(CaseBlock):
         inputs = model.starting_values()
         cases = []
         for name, changes in page.what_if_cases(inputs).items():
-            cells = {key: f"{model.cell_name(key)}*{ratio_cell(model, name)}" for key in changes}
+            cells = {key: f"{model.cell_name(key)}*{_ratio_cell(model, name)}" for key in changes}
             cases.append(Case(name, changes, compute(model, changes), cells))
         super().__init__(model, cases, _TARGETS, flows)
 
@@ -73,7 +73,7 @@ class _Figures:
         """Return the cell of a figure as the sheet itself names it."""
         return address(self.rows[key], 2, fixed=True)
 
-    def said(self, key: str) -> str:
+    def wording(self, key: str) -> str:
         """Return the cell of its wording."""
         return f"'{self.sheet.name}'!{address(self.rows[key], 4, fixed=True)}"
 
@@ -88,28 +88,28 @@ class _Figures:
         unit = {"usd": "USD in whole", "share": "fraction of one", "rate": "fraction of one", "price": _PER_HOUR}.get(
             kind, ""
         )
+        # The wording is `page.in_words` as a formula. FIXED writes the same digits in every language of Excel; TEXT
+        # with a pattern of a date would not, for its letters are those of the language.
+        cell = self.here(key)
+        if kind == "date":
+            in_words = f'YEAR({cell})&"-"&TEXT(MONTH({cell}),"00")&"-"&TEXT(DAY({cell}),"00")'
+        elif kind == "usd":
+            amount = f"FIXED(ABS({cell})/{self.scale.divisor:.0f},{self.scale.decimals})"
+            in_words = f'IF({cell}<0,"-","")&"$"&{amount}&"{self.scale.unit}"'
+        elif kind == "price":
+            in_words = f'"$"&FIXED({cell},2)'
+        elif kind in ("share", "rate"):
+            in_words = f'FIXED(100*{cell},{0 if kind == "share" else 1})&"%"'
+        else:
+            in_words = f"FIXED({cell},0)"
+        wording = cell if kind == "word" else f'IF(ISNUMBER({cell}),{in_words},"none")'
         self.sheet.row(
             key,
             meaning,
             Cell(Formula(text, stored), "plain", unit),
             Cell({"usd": "USD", "price": _PER_HOUR, "date": "day"}.get(kind, ""), "unit"),
-            Formula(self._wording(kind, self.here(key)), self.words[key]),
+            Formula(wording, self.words[key]),
         )
-
-    def _wording(self, kind: Kind, cell: str) -> str:
-        if kind == "word":
-            return cell
-        if kind == "date":
-            said = f'YEAR({cell})&"-"&TEXT(MONTH({cell}),"00")&"-"&TEXT(DAY({cell}),"00")'
-        elif kind == "usd":
-            amount = f"FIXED(ABS({cell})/{self.scale.divisor:.0f},{self.scale.decimals})"
-            said = f'IF({cell}<0,"-","")&"$"&{amount}&"{self.scale.unit}"'
-        elif kind == "price":
-            said = f'"$"&FIXED({cell},2)'
-        else:
-            decimals = {"share": 0, "rate": 1}.get(kind)
-            said = f"FIXED({cell},0)" if decimals is None else f'FIXED(100*{cell},{decimals})&"%"'
-        return f'IF(ISNUMBER({cell}),{said},"none")'
 
     def constant(self, key: str, meaning: str, value: float, unit: str = "", name: str = "") -> None:
         """Write a figure that no formula follows, under a name of the book where other sheets read it."""
@@ -141,12 +141,13 @@ class _Cells:
         self._parts: list[Formula] = []
 
     def _placed(self, part: Formula) -> str:
+        """Return what stands for a part in the text, until it is joined."""
         self._parts.append(part)
         return f"{_MARK}{len(self._parts) - 1}{_MARK}"
 
     def of(self, key: str) -> str:
         """Return the place of a figure's wording."""
-        return self._placed(Formula(self._figures.said(key), self._figures.words[key]))
+        return self._placed(Formula(self._figures.wording(key), self._figures.words[key]))
 
     def choose(self, key: str, test: str, then: str, other: str = "") -> str:
         """Return the place of a choice between two texts."""
@@ -154,6 +155,7 @@ class _Cells:
         condition = {"positive": f"IF(ISNUMBER({cell}),{cell}>0,FALSE)", "known": f"ISNUMBER({cell})"}.get(
             test, f'{cell}="{test}"'
         )
+        # both texts are nested in one formula: long ones go into cells of their own
         sides = [self._short(self.formula(text), _PIECE // 4) for text in (then, other)]
         chosen = sides[0 if page.Spoken(self._figures.values, {}).choose(key, test, "1") else 1].value
         return self._placed(Formula(f"IF({condition},{sides[0].text},{sides[1].text})", chosen))
@@ -166,13 +168,14 @@ class _Cells:
                 pieces.append(self._short(self._parts[int(piece)], _PIECE))
             else:
                 for at in range(0, len(piece), _PIECE // 2):
-                    words = piece[at : at + _PIECE // 2]
-                    pieces.append(Formula('"' + words.replace('"', '""') + '"', words))
+                    literal = piece[at : at + _PIECE // 2]
+                    pieces.append(Formula('"' + literal.replace('"', '""') + '"', literal))
+        # Too long for a cell: its first parts move into a cell of their own, as many as that one holds but at least
+        # two, so that each round makes it shorter.
         while len(_joined(pieces).text) > LONGEST - 1:
             many = next(n for n in range(len(pieces), 0, -1) if len(_joined(pieces[:n]).text) <= _PIECE)
             many = max(many, 2)
-            pieces = [*pieces[many:], self._figures.part(_joined(pieces[:many]))]
-            pieces = [pieces[-1], *pieces[:-1]]
+            pieces = [self._figures.part(_joined(pieces[:many])), *pieces[many:]]
         return _joined(pieces)
 
     def _short(self, formula: Formula, longest: int) -> Formula:
@@ -216,15 +219,16 @@ def write(book: Workbook, sheet: Sheet, figures_sheet: Sheet, of: DecisionBook) 
 
 
 def _write_figures(figures: _Figures, of: DecisionBook) -> None:
+    """Write every figure that a sentence names, each as it follows from the cells of the model."""
     sheet, model, values = figures.sheet, of.model, of.values
-    given = {key: value for key, (_, value) in of.decision.figures.items()}
+    delivered = {key: value for key, (_, value) in of.decision.figures.items()}
     start = date.fromisoformat(of.answer["cash_flows"][0]["on"])
     months, name = "m", model.cell_name
     all_months = of.line(months)
     sheet.heading("figure", "meaning", "value", "unit", "in words")
 
     def add(key: str, meaning: str, kind: Kind, text: str, value: Any = ...) -> None:
-        figures.add(key, meaning, kind, text, given[key] if value is ... else value)
+        figures.add(key, meaning, kind, text, delivered[key] if value is ... else value)
 
     def day(key: str) -> str:
         return f"EDATE({figures.here('start')},{key})"
@@ -246,6 +250,7 @@ def _write_figures(figures: _Figures, of: DecisionBook) -> None:
     add("rent", "present value of renting", "usd", name("npv_rent_usd"))
     add("saving", "what buying saves", "usd", name("npv_saving_usd"))
     add("irr", "return of buying, a year", "rate", name("irr_fraction"), _number(values["irr_fraction"]))
+    # A break-even beyond all hours, or at a price below nothing, is none to a board.
     use, price = name("breakeven_utilisation_fraction"), name("breakeven_usd_per_gpu_hour")
     add(
         "be_use",
@@ -288,14 +293,26 @@ def _write_ways(figures: _Figures, of: DecisionBook, all_months: str) -> None:
     first = sheet.next_row
     year = min(12, int(float(model.starting_values()["months"] or 0)))
     for row in rows:
+        name = row["name"]
+        worth = model.cell_name(f"npv_{name}_usd")
         if of.ways is not None:
-            worth = f"'{of.ways.name}'!{place_of(of.ways, row['name'])}"
+            worth = f"'{of.ways.name}'!{place_of(of.ways, name)}"
+        # what it takes in cash until the end of the first year, and of that at the start
+        if name in page.NAMES:
+            line = of.line(f"{name}_total_usd")
+            so_far, at_start = f'SUMIF({all_months},"<="&{until},{line})', f"INDEX({line},1)"
         else:
-            worth = model.cell_name(f"npv_{row['name']}_usd")
-        so_far, at_start = _cash(of, row, all_months, until)
+            assert of.ways is not None
+            if of.ways.legs[name]:
+                so_far, at_start = of_legs(model, name, "year"), of_legs(model, name, "start")
+            else:  # a hosted API is paid as it is used
+                used = of.line("in_use")
+                cash = f"'{of.ways.name}'!{place_of(of.ways, name, 'cash')}"
+                share = f'SUMIF({all_months},"<="&{until},{used})/MAX(SUM({used}),0.000000000001)'
+                so_far, at_start = f"{cash}*{share}", "0"
         paid = page.cash_so_far(row, model, of.values, year)
         sheet.row(
-            row["name"],
+            name,
             page.noun(row),
             Cell(Formula(worth, row["npv_usd"]), "plain", "USD in whole"),
             Cell(Formula(so_far, paid[0]), "plain", "USD in whole"),
@@ -308,20 +325,21 @@ def _write_ways(figures: _Figures, of: DecisionBook, all_months: str) -> None:
         return f"{address(first, column, fixed=True)}:{address(last, column, fixed=True)}"
 
     sheet.heading("figure", "meaning", "value", "unit", "in words")
-    found = {key: value for key, (_, value) in of.decision.figures.items()}
+    delivered = {key: value for key, (_, value) in of.decision.figures.items()}
     best = f"MATCH(MIN({span(2)}),{span(2)},0)"
     second = f"MATCH(SMALL({span(2)},2),{span(2)},0)"
     stated = of.answer.get("confidence")
+    # The draws cannot be repeated in cells: a toss-up that they call one stands while no input is changed.
     near = f"SMALL({span(2)},2)-MIN({span(2)})<{page.NOISE}*ABS(MIN({span(2)}))"
     tie = f"OR({near},inputs_changed=0)" if stated and stated["toss_up"] else near
-    figures.add("best_noun", "the cheapest way", "word", f"INDEX({span(1)},{best})", found["best_noun"])
-    figures.add("second_noun", "the next best way", "word", f"INDEX({span(1)},{second})", found["second_noun"])
+    figures.add("best_noun", "the cheapest way", "word", f"INDEX({span(1)},{best})", delivered["best_noun"])
+    figures.add("second_noun", "the next best way", "word", f"INDEX({span(1)},{second})", delivered["second_noun"])
     before, between, after = TIE.split("{}")
     ways = (figures.here(key) for key in ("best_noun", "second_noun"))
-    said = f'&"{between}"&'.join(ways)
-    what = f'IF({tie},"{before}"&{said}&"{after}",INDEX({span(4)},{best}))'
+    both = f'&"{between}"&'.join(ways)
+    verb = f'IF({tie},"{before}"&{both}&"{after}",INDEX({span(4)},{best}))'
     chosen: tuple[tuple[str, str, Kind, str], ...] = (
-        ("best_verb", "what to do", "word", what),
+        ("best_verb", "what to do", "word", verb),
         ("best_cost", "what the cheapest way costs, present value", "usd", f"MIN({span(2)})"),
         ("best_less", "how much less than the next", "usd", f"SMALL({span(2)},2)-MIN({span(2)})"),
         ("best_year", "cash of the cheapest way in the first year", "usd", f"INDEX({span(3)},{best})"),
@@ -329,32 +347,18 @@ def _write_ways(figures: _Figures, of: DecisionBook, all_months: str) -> None:
         ("second_year", "cash of the next best way in the first year", "usd", f"INDEX({span(3)},{second})"),
     )
     for key, meaning, kind, text in chosen:
-        figures.add(key, meaning, kind, text, found[key])
-
-
-def _cash(of: DecisionBook, row: Mapping[str, Any], months: str, until: str) -> tuple[str, str]:
-    """Return what a way takes in cash until a month, and at the start."""
-    condition = f'"<="&{until}'
-    if row["name"] in page.NAMES:
-        paid = of.line(f"{row['name']}_total_usd")
-        return f"SUMIF({months},{condition},{paid})", f"INDEX({paid},1)"
-    assert of.ways is not None
-    if not of.ways.legs[row["name"]]:
-        used = of.line("in_use")
-        cash = f"'{of.ways.name}'!{place_of(of.ways, row['name'], 'cash')}"
-        return f"{cash}*SUMIF({months},{condition},{used})/MAX(SUM({used}),0.000000000001)", "0"
-    return tuple(of_legs(of.model, row["name"], key) for key in ("year", "start"))  # type: ignore[return-value]
+        figures.add(key, meaning, kind, text, delivered[key])
 
 
 def _write_cases(figures: _Figures, of: DecisionBook) -> None:
     """Write what happens when rent halves, and the multiples of an input at which nothing is saved."""
     for case in page.what_if_cases(of.model.starting_values()):
         meaning = f"by what the input is multiplied when {case}"
-        figures.constant(case, meaning, page.case_ratio(case), "ratio", ratio_cell(of.model, case))
-    name, found = of.model.cell_name, {key: value for key, (_, value) in of.decision.figures.items()}
+        figures.constant(case, meaning, page.case_ratio(case), "ratio", _ratio_cell(of.model, case))
+    name, delivered = of.model.cell_name, {key: value for key, (_, value) in of.decision.figures.items()}
     half_own, half_rent = (of.cases.worth(page.HALF, side) for side in ("own", "rent"))
     figures.add(
-        "half_price", "half the rental price", "price", f"{name('rent_usd_per_gpu_hour')}/2", found["half_price"]
+        "half_price", "half the rental price", "price", f"{name('rent_usd_per_gpu_hour')}/2", delivered["half_price"]
     )
     figures.add("half_own", "buying, when rent halves", "usd", half_own.text, half_own.value)
     figures.add("half_rent", "renting, when rent halves", "usd", half_rent.text, half_rent.value)
@@ -367,6 +371,8 @@ def _write_cases(figures: _Figures, of: DecisionBook) -> None:
         then,
     )
     figures.add("half_gap", "the same without its sign", "usd", f"ABS({figures.here('half_saving')})", abs(then))
+    # Where the saving is a straight line in an input, two points on it tell where it is nothing (`flipping_ratio` of
+    # the page has the equation); losses that wait for profits would bend it.
     straight = f'OR({name("tax_basis")}="before",{name("loss_basis")}="at_once")'
     saving = figures.here("saving")
     for key, case, meaning in (
@@ -381,15 +387,15 @@ def _write_cases(figures: _Figures, of: DecisionBook) -> None:
             f"what the saving changes by when {case}",
             "usd",
             f"{rent.text}-{own.text}-{saving}",
-            rent.value - own.value - found["saving"],
+            rent.value - own.value - delivered["saving"],
         )
-        multiple = f"1-{saving}*({ratio_cell(of.model, case)}-1)/{figures.here(moved)}"
+        multiple = f"1-{saving}*({_ratio_cell(of.model, case)}-1)/{figures.here(moved)}"
         moves = f"ROUND({figures.here(moved)},2)<>0"
-        most = f"{saving}/{figures.here(moved)}*({ratio_cell(of.model, case)}-1)<=1"
+        most = f"{saving}/{figures.here(moved)}*({_ratio_cell(of.model, case)}-1)<=1"
         text = f'IF(AND({straight},{moves}),IF({most},{multiple},"none"),"none")'
         inputs = of.model.starting_values()
         at_once = inputs["tax_basis"] == "before" or inputs["loss_basis"] == "at_once"
-        flip = page.flipping_ratio(found["saving"], rent.value - own.value, ratio) if at_once else None
+        flip = page.flipping_ratio(delivered["saving"], rent.value - own.value, ratio) if at_once else None
         figures.add(key, meaning, "share", text, flip)
     cell = figures.here("be_server_ratio")
     figures.add(
@@ -397,7 +403,7 @@ def _write_cases(figures: _Figures, of: DecisionBook) -> None:
         "price of a server per GPU at which both cost the same",
         "usd",
         f'IF(ISNUMBER({cell}),{cell}*{name("server_usd_per_gpu")},"none")',
-        found["be_server"],
+        delivered["be_server"],
     )
 
 
@@ -412,21 +418,25 @@ def _write_payback(figures: _Figures, of: DecisionBook, day: Any) -> None:
     out, so_far, below = (
         f"{address(top, column, fixed=True)}:{address(top + months, column, fixed=True)}" for column in (2, 4, 5)
     )
-    found = {key: value for key, (_, value) in of.decision.figures.items()}
-    last = f"MAX({below})"
+    delivered = {key: value for key, (_, value) in of.decision.figures.items()}
+    last = f"MAX({below})"  # the last month that ends below nothing; the line through it and the next crosses zero
     at, after = f"INDEX({so_far},{last}+1)", f"INDEX({so_far},{last}+2)"
     end = of.model.cell_name("months")
-    figures.add("peak", "most that is out before buying has paid back", "usd", f"MAX(0,-MIN({out}))", found["peak"])
+    figures.add("peak", "most that is out before buying has paid back", "usd", f"MAX(0,-MIN({out}))", delivered["peak"])
     figures.add(
         "payback",
         "months until buying has paid back",
         "count",
         f'IF(MIN({so_far})>=0,"none",IF({last}>={end},"none",{last}+{at}/({at}-{after})))',
-        found["payback"],
+        delivered["payback"],
     )
     cell = figures.here("payback")
     figures.add(
-        "payback_on", "the day", "date", f'IF(ISNUMBER({cell}),{day(f"ROUNDUP({cell},0)")},"none")', found["payback_on"]
+        "payback_on",
+        "the day",
+        "date",
+        f'IF(ISNUMBER({cell}),{day(f"ROUNDUP({cell},0)")},"none")',
+        delivered["payback_on"],
     )
     sheet.heading("month", "buying saves", "so far", "paid in cash", "so far", "month, while below nothing")
     assert sheet.next_row == top, "the figures above read these rows"
@@ -445,7 +455,7 @@ def _write_payback(figures: _Figures, of: DecisionBook, day: Any) -> None:
         sheet.row(number, *cells, Formula(while_below, float(number) if totals[1] < 0 else 0.0))
 
 
-class Bars(Struct, frozen=True):
+class _Bars(Struct, frozen=True):
     """Where the bars of the bridge stand on the sheet of figures."""
 
     first: int
@@ -453,11 +463,26 @@ class Bars(Struct, frozen=True):
     names: str
 
 
-def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> Bars:
+def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> _Bars:
     """Write what each cost line adds on the way from renting to buying, and the bars that show it."""
     sheet, own, rent = figures.sheet, figures.here("own"), figures.here("rent")
     decision, npv = of.decision, of.answer["npv_usd"]
-    bar_cells, amount_cells = _write_lines(sheet, of)
+    # First what each cost line adds to buying, and the bar that it belongs to.
+    sheet.skip()
+    sheet.row(Cell("Present value by cost line: of buying as it is, of renting with the other sign", "heading"))
+    sheet.heading("bar of the bridge", "cost line", "adds")
+    first_line = sheet.next_row
+    for line in of.answer["lines"]:
+        ratio = of.line("debt_discount_ratio" if line["name"] in AT_DEBT_RATE else "discount_ratio")
+        sign, usd = ("", line["npv_usd"]) if line["side"] == "own" else ("-", -line["npv_usd"])
+        text = f"{sign}SUMPRODUCT({of.line(line['name'])},{ratio})"
+        adds = Cell(Formula(text, usd), "plain", "USD in whole")
+        sheet.row(page.concept(line["name"]), line["description"], adds)
+    bar_cells, amount_cells = (
+        f"{address(first_line, column, fixed=True)}:{address(sheet.next_row - 1, column, fixed=True)}"
+        for column in (0, 2)
+    )
+    # Then the bars: each adds up its lines, but for the last, which is all that the others leave.
     sheet.skip()
     sheet.row(Cell("From renting to buying, by cost line", "heading"))
     sheet.heading(
@@ -480,7 +505,7 @@ def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> Bars:
         ("Buying", npv["own"], own),
     ]
     pairs = [(0.0, npv["rent"]), *pairwise(levels), (0.0, npv["own"])]
-    for (label, usd, text), (one, other) in zip(rows, pairs, strict=True):
+    for (label, usd, text), (start_usd, end_usd) in zip(rows, pairs, strict=True):
         row = sheet.next_row
         is_end = row in (first, end)
         level = address(row, 2) if is_end else f"{address(row - 1, 3)}+{address(row, 2)}"
@@ -491,9 +516,11 @@ def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> Bars:
         shown = ("+" if usd > 0 and not is_end else "") + words
         amount = f"FIXED(ABS({address(row, 2)})/{figures.scale.divisor:.0f},{figures.scale.decimals})"
         wording = f'{sign}IF({address(row, 2)}<0,"-","")&"$"&{amount}&"{figures.scale.unit}"'
-        down, up = min(one, other), max(one, other)
+        down, up = min(start_usd, end_usd), max(start_usd, end_usd)
         kind = "end" if is_end else "more" if usd > 0 else "less"
         tests = {"end": None, "more": f"{address(row, 2)}>0", "less": f"{address(row, 2)}<=0"}
+        # A stacked bar cannot float: a part without colour carries it from zero to its nearer end. A bar that crosses
+        # zero has a part on either side, so each colour has two columns, above and below.
         hidden = max(down, 0.0) + min(up, 0.0)
         cells = [Cell(Formula(f"MAX({low},0)+MIN({high},0)", hidden), "plain", "USD in whole")]
         for below in (False, True):
@@ -509,32 +536,14 @@ def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> Bars:
             label,
             Formula(f'{address(row, 0)}&"  "&{address(row, 4)}', f"{label}  {shown}"),
             Cell(Formula(text, usd), "plain", "USD in whole"),
-            Cell(Formula(level, other), "plain", "USD in whole"),
+            Cell(Formula(level, end_usd), "plain", "USD in whole"),
             Formula(wording, shown),
             *cells,
         )
-    return Bars(first, end, sheet.name)
+    return _Bars(first, end, sheet.name)
 
 
-def _write_lines(sheet: Sheet, of: DecisionBook) -> tuple[str, str]:
-    """Write what each cost line adds to buying; return the cells of the bars they belong to, and of the amounts."""
-    sheet.skip()
-    sheet.row(Cell("Present value by cost line: of buying as it is, of renting with the other sign", "heading"))
-    sheet.heading("bar of the bridge", "cost line", "adds")
-    first = sheet.next_row
-    for row in of.answer["lines"]:
-        ratio = of.line("debt_discount_ratio" if row["name"] in AT_DEBT_RATE else "discount_ratio")
-        sign, usd = ("", row["npv_usd"]) if row["side"] == "own" else ("-", -row["npv_usd"])
-        text = f"{sign}SUMPRODUCT({of.line(row['name'])},{ratio})"
-        bar = page.concept(row["name"])
-        sheet.row(bar, row["description"], Cell(Formula(text, usd), "plain", "USD in whole"))
-    bars, amounts = (
-        f"{address(first, column, fixed=True)}:{address(sheet.next_row - 1, column, fixed=True)}" for column in (0, 2)
-    )
-    return bars, amounts
-
-
-def chart_of(book: Workbook, bars: Bars) -> Any:
+def _chart_of(book: Workbook, bars: _Bars) -> Any:
     """Return the bridge as a chart: bars that hang where the one before them ended, all drawn from nothing."""
     chart = book.file.add_chart({"type": "bar", "subtype": "stacked"})
     names = [bars.names, bars.first, 1, bars.last, 1]
@@ -557,7 +566,7 @@ def chart_of(book: Workbook, bars: Bars) -> Any:
     return chart
 
 
-def dress(chart: Any, title: str, scale: page.Scale, size: tuple[int, int] = _CHART_SIZE) -> None:
+def _dress(chart: Any, title: str, scale: page.Scale, size: tuple[int, int] = _CHART_SIZE) -> None:
     """Give a bridge its title, axes and size."""
     unit = f"{MILLIONS}{scale.decimals}"
     from gpucost.render.workbook.book import number_format
@@ -581,10 +590,10 @@ def dress(chart: Any, title: str, scale: page.Scale, size: tuple[int, int] = _CH
 # --- The page.
 
 
-def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBook, bars: Bars) -> None:
+def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBook, bars: _Bars) -> None:
     scale, answer = of.decision.scale, of.answer
     usd = f"{MILLIONS}{scale.decimals}" if scale.millions else "dollars"
-    lay_out(sheet, of.model.title, answer, len(answer["by_year"]))
+    _lay_out(sheet, of.model.title, answer, len(answer["by_year"]))
     for number, (question, answered) in enumerate(page.SENTENCES.items()):
         sheet.row(Cell(question, "question"))
         sheet.sentence(Cell(figures.sentence(answered), "said" if number else "decided"), LAST)
@@ -603,13 +612,13 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
         ),
         (
             "Payback, months" + (", paid in cash" if answer.get("financing") else ""),
-            Cell(Formula(figures.said("payback"), figures.words["payback"]), "figure"),
+            Cell(Formula(figures.wording("payback"), figures.words["payback"]), "figure"),
         ),
         ("Peak funding until payback", _of(figures, "peak", usd)),
         ("Break-even utilisation", _of(figures, "be_use", "fraction of one")),
         (
             "Break-even rent, USD per GPU-hour",
-            Cell(Formula(figures.said("be_price"), figures.words["be_price"]), "figure"),
+            Cell(Formula(figures.wording("be_price"), figures.words["be_price"]), "figure"),
         ),
     ]
     for label, name in of.codes.items():
@@ -620,23 +629,42 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
         facts.append((label, Cell(Formula(name, foreign), "figure", "USD in whole")))
     if chance is not None:
         facts.append(("Buying beats renting, of draws", Cell(chance, "figure", "fraction of one")))
-    key_figures(sheet, facts)
+    _key_figures(sheet, facts)
     sheet.skip()
-    chart = chart_of(book, bars)
-    dress(chart, "From renting to buying, present value by cost line", scale)
-    place_chart(sheet, chart, "Bridge from the present value of renting to that of buying, by cost line")
+    chart = _chart_of(book, bars)
+    _dress(chart, "From renting to buying, present value by cost line", scale)
+    _place_chart(sheet, chart, "Bridge from the present value of renting to that of buying, by cost line")
     _write_risks(sheet, figures, of, usd)
     _write_reversals(sheet, figures, of)
     sheet.page.set_h_pagebreaks([sheet.next_row])
-    _write_what_if(sheet, of, usd, figures)
+    # both sides under what a board asks for
+    sheet.row(Cell("What if: present values, the rest as planned", "heading"))
+    _table_head(sheet, "case", "", "", "", ">buying", ">renting", ">buying saves", "cheaper")
+    cases = page.what_if_cases(of.model.starting_values())
+    for name, own, rent in of.decision.what_if:
+        if name in cases:
+            sides = [of.cases.worth(name, side) for side in ("own", "rent")]
+        else:  # the plan itself
+            sides = [Formula(figures.value("own"), own), Formula(figures.value("rent"), rent)]
+        at = [address(sheet.next_row, column) for column in (4, 5, 6)]
+        sheet.row(
+            name,
+            None,
+            None,
+            None,
+            *(Cell(side, "right", usd) for side in sides),
+            Cell(Formula(f"{at[1]}-{at[0]}", sides[1].value - sides[0].value), "right", usd),
+            Formula(f'IF({at[2]}>0,"buying","renting")', "buying" if sides[1].value > sides[0].value else "renting"),
+        )
+    sheet.skip()
     _write_years(sheet, figures, of, usd)
     _write_dates(sheet, figures, of)
-    write_owners(sheet, answer)
+    _write_owners(sheet, answer)
     sheet.skip()
     sheet.paragraph(answer["conventions"], LAST, "source")
 
 
-def lay_out(sheet: Sheet, title: str, answer: Any, years: int) -> None:
+def _lay_out(sheet: Sheet, title: str, answer: Any, years: int) -> None:
     """Begin a page: two sheets of paper upright, narrow enough that 11 points stay above 8."""
     sheet.page.set_portrait()
     sheet.page.set_margins(left=0.5, right=0.5, top=0.5, bottom=0.7)
@@ -647,16 +675,17 @@ def lay_out(sheet: Sheet, title: str, answer: Any, years: int) -> None:
     issued = answer.get("issued") or {}
     sheet.row(Cell(title, "title"))
     stamp = f"{issued['status'].capitalize()} by {issued['by'] or 'nobody named'}, {issued['on']}. " if issued else ""
-    said = f"{stamp}As of {answer['as_of']}. Present values in USD; catalog {answer['catalog_version']}."
-    sheet.row(Cell(said, "note"))
+    origin = f"{stamp}As of {answer['as_of']}. Present values in USD; catalog {answer['catalog_version']}."
+    sheet.row(Cell(origin, "note"))
 
 
 def _of(figures: _Figures, key: str, unit: str) -> Cell:
+    """Return a key figure that follows its cell on the sheet of figures."""
     value = figures.values[key]
     return Cell(Formula(figures.value(key), "none" if value is None else value), "figure", unit)
 
 
-def key_figures(sheet: Sheet, facts: Sequence[tuple[str, Cell]]) -> None:
+def _key_figures(sheet: Sheet, facts: Sequence[tuple[str, Cell]]) -> None:
     """Write key figures, two in a row."""
     half = -(-len(facts) // 2)
     for number in range(half):
@@ -667,7 +696,7 @@ def key_figures(sheet: Sheet, facts: Sequence[tuple[str, Cell]]) -> None:
         sheet.row(*cells)
 
 
-def place_chart(sheet: Sheet, chart: Any, description: str) -> None:
+def _place_chart(sheet: Sheet, chart: Any, description: str) -> None:
     """Put a chart across the page."""
     sheet.page.insert_chart(sheet.next_row, 0, chart, {"description": description, "object_position": 1})
     sheet.skip(_CHART_ROWS)
@@ -695,55 +724,50 @@ def _write_risks(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
         )
         at = [f"'{SENSITIVITY}'!{address(first + number, place, fixed=True)}" for place in (5, 6, 7)]
         entry = span.entry
-        flips = min(low, high) * base < 0 or max(low, high) * base < 0
+        flips_sign = min(low, high) * base < 0 or max(low, high) * base < 0
         data.row(
             heading_of(entry.name),
             page.range_of(entry.name, float(entry.low or 0), float(entry.high or 0), entry.unit),
             Cell(Formula(f"ABS({at[2]}-{at[0]})", abs(high - low)), "plain", "USD in whole"),
-            Formula(f'IF(OR({at[0]}*{at[1]}<0,{at[2]}*{at[1]}<0),"yes","no")', "yes" if flips else "no"),
+            Formula(f'IF(OR({at[0]}*{at[1]}<0,{at[2]}*{at[1]}<0),"yes","no")', "yes" if flips_sign else "no"),
             page.owner_of(of.answer, entry.name),
         )
 
-    def found(place: int, number: int) -> str:
-        span = [
-            f"'{data.name}'!{address(top, c, fixed=True)}:{address(top + len(spans) - 1, c, fixed=True)}"
-            for c in (place, 2)
-        ]
-        return f"INDEX({span[0]},MATCH(LARGE({span[1]},{number}),{span[1]},0))"
+    def figure_column(number: int) -> str:
+        end = address(top + len(spans) - 1, number, fixed=True)
+        return f"'{data.name}'!{address(top, number, fixed=True)}:{end}"
 
-    def of_sheet(place: int, number: int) -> str:
-        moved = f"'{data.name}'!{address(top, 2, fixed=True)}:{address(top + len(spans) - 1, 2, fixed=True)}"
-        return f"INDEX({column(place)},MATCH(LARGE({moved},{number}),{moved},0))"
+    # the row of that rank by how far it moves the saving now, from a column of either sheet
+    def ranked(cells: str, rank: int) -> str:
+        return f"INDEX({cells},MATCH(LARGE({figure_column(2)},{rank}),{figure_column(2)},0))"
 
     sheet.row(Cell("Three risks: what moves the saving most", "heading"))
-    table_head(sheet, "input", "from … to", "", "", ">saved, low", ">saved, high", ">flips it", "who answers")
+    _table_head(sheet, "input", "from … to", "", "", ">saved, low", ">saved, high", ">flips it", "who answers")
     order = sorted(range(len(spans)), key=lambda number: -spans[number].width)
     for rank, number in enumerate(order[:3], 1):
         entry = spans[number].entry
         low, base, high = (
             float(of.swings.cases[case].values[answer_line]) for case in (2 * number + 1, 0, 2 * number + 2)
         )
-        said = "yes" if low * base < 0 or high * base < 0 else "no"
+        flips = "yes" if low * base < 0 or high * base < 0 else "no"
+        span_text = page.range_of(entry.name, float(entry.low or 0), float(entry.high or 0), entry.unit)
+        owner = page.owner_of(of.answer, entry.name)
         sheet.row(
-            Cell(Formula(found(0, rank), heading_of(entry.name)), "cell"),
-            Cell(
-                Formula(
-                    found(1, rank), page.range_of(entry.name, float(entry.low or 0), float(entry.high or 0), entry.unit)
-                ),
-                "plain",
-            ),
+            Cell(Formula(ranked(figure_column(0), rank), heading_of(entry.name)), "cell"),
+            Cell(Formula(ranked(figure_column(1), rank), span_text), "plain"),
             None,
             None,
-            Cell(Formula(of_sheet(5, rank), low), "right", usd),
-            Cell(Formula(of_sheet(7, rank), high), "right", usd),
-            Cell(Formula(found(3, rank), said), "right"),
-            Cell(Formula(found(4, rank), page.owner_of(of.answer, entry.name)), "words"),
+            Cell(Formula(ranked(column(5), rank), low), "right", usd),
+            Cell(Formula(ranked(column(7), rank), high), "right", usd),
+            Cell(Formula(ranked(figure_column(3), rank), flips), "right"),
+            Cell(Formula(ranked(figure_column(4), rank), owner), "words"),
         )
     sheet.skip()
 
 
-def table_head(sheet: Sheet, *heads: str) -> None:
+def _table_head(sheet: Sheet, *heads: str) -> None:
     """Write the heading row of a table on the page; ">" before a heading puts it over figures, on the right."""
+    # a heading reaches over the columns behind it that have none
     rooms: list[float] = []
     for number, text in enumerate(heads):
         if text or not rooms:
@@ -753,25 +777,21 @@ def table_head(sheet: Sheet, *heads: str) -> None:
     lines = max(-(-len(text) // max(int(room) - 2, 1)) for text, room in zip(shown, rooms, strict=True))
     sheet.page.set_row(sheet.next_row, 15 * min(lines, 3))
     roomy = [number + 1 < len(heads) and not heads[number + 1] for number in range(len(heads))]
-    sheet.row(
-        *(
-            Cell(text.removeprefix(">"), _head_style(text, before, over))
-            for text, before, over in zip(heads, ("", *heads), roomy, strict=False)
-        )
-    )
-
-
-def _head_style(text: str, before: str, roomy: bool) -> str:
-    """Return the style of a heading: over words beside figures it keeps its distance from theirs."""
-    if text.startswith(">"):
-        return "head right"
-    return "head words" if text and before.startswith(">") else "head line" if roomy else "head"
+    cells = []
+    for text, before, has_room in zip(heads, ("", *heads), roomy, strict=False):
+        style = "head line" if has_room else "head"
+        if text.startswith(">"):
+            style = "head right"
+        elif text and before.startswith(">"):  # words beside figures keep their distance from theirs
+            style = "head words"
+        cells.append(Cell(text.removeprefix(">"), style))
+    sheet.row(*cells)
 
 
 def _write_reversals(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
     """Write where the decision turns, and where things stand now."""
     sheet.row(Cell("What would change our mind", "heading"))
-    table_head(sheet, "Buying beats renting while", "", "", "", "this", "", "", ">now")
+    _table_head(sheet, "Buying beats renting while", "", "", "", "this", "", "", ">now")
     keys = ("be_price", "be_use", "be_resale", "be_server")
     name = of.model.cell_name
     now = (name("rent_usd_per_gpu_hour"), name("utilisation_fraction"), "1", name("server_usd_per_gpu"))
@@ -784,9 +804,10 @@ def _write_reversals(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
             cells: tuple[Any, Any] = (f"{flips} (as delivered)", Cell(Formula(name("months"), row.now), "right"))
         else:
             at = figures.value(key)
-            said = f'"$"&FIXED({at},0)' if key == "be_server" else figures.said(key)
+            # the price of a server is no amount of millions, whatever the scale of the page
+            wording = f'"$"&FIXED({at},0)' if key == "be_server" else figures.wording(key)
             words = page.in_words(row.kind, figures.values[key], plain_scale)
-            text = f'IF(ISNUMBER({at}),{said},IF({saving}>0,"{page.ALWAYS[0]}","{page.ALWAYS[1]}"))'
+            text = f'IF(ISNUMBER({at}),{wording},IF({saving}>0,"{page.ALWAYS[0]}","{page.ALWAYS[1]}"))'
             unit = {"price": "USD per hour, cents", "share": "fraction of one", "rate": "fraction of one"}.get(
                 row.kind, "dollars"
             )
@@ -798,28 +819,6 @@ def _write_reversals(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
     sheet.skip()
 
 
-def _write_what_if(sheet: Sheet, of: DecisionBook, usd: str, figures: _Figures) -> None:
-    """Write both sides under what a board asks for."""
-    sheet.row(Cell("What if: present values, the rest as planned", "heading"))
-    table_head(sheet, "case", "", "", "", ">buying", ">renting", ">buying saves", "cheaper")
-    for name, own, rent in of.decision.what_if:
-        if name in page.what_if_cases(of.model.starting_values()):
-            sides = [of.cases.worth(name, side) for side in ("own", "rent")]
-        else:
-            sides = [Formula(figures.value(key), usd_) for key, usd_ in (("own", own), ("rent", rent))]
-        at = [address(sheet.next_row, column) for column in (4, 5, 6)]
-        sheet.row(
-            name,
-            None,
-            None,
-            None,
-            *(Cell(side, "right", usd) for side in sides),
-            Cell(Formula(f"{at[1]}-{at[0]}", sides[1].value - sides[0].value), "right", usd),
-            Formula(f'IF({at[2]}>0,"buying","renting")', "buying" if sides[1].value > sides[0].value else "renting"),
-        )
-    sheet.skip()
-
-
 def _write_years(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) -> None:
     """Write the cash of both sides by year."""
     months = of.line("m")
@@ -827,12 +826,13 @@ def _write_years(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
     start = date.fromisoformat(of.answer["cash_flows"][0]["on"])
     length = len(of.answer["cash_flows"]) - 1
     sheet.row(Cell("Cash by year", "heading"))
-    table_head(sheet, "period", "", "", "", ">buying", ">renting", ">buying saves")
+    _table_head(sheet, "period", "", "", "", ">buying", ">renting", ">buying saves")
     first = sheet.next_row
     figures.sheet.skip()
     figures.sheet.heading("year", "of cash", "its last month")
     for row in of.answer["by_year"]:
         number = row["year"]
+        # the end of each year is a cell, so that no figure stands inside a formula
         end = page.month_on(start, min(12 * number, length))
         label = f"start, {end}" if number == 0 else f"year {number}, to {end}"
         at = [address(sheet.next_row, column) for column in (4, 5)]
@@ -871,13 +871,13 @@ def _write_years(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
 def _write_dates(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
     """Write what ends when: the figures live, contracts as delivered."""
     sheet.row(Cell("When it ends", "heading"))
-    table_head(sheet, "date", "what happens", "", "", "", "", "", "")
+    _table_head(sheet, "date", "what happens", "", "", "", "", "", "")
     start = of.answer["cash_flows"][0]["on"]
     sheet.row(start, "start")
     owed = figures.values["debt_on"] is not None
-    at, day = figures.value("debt_on"), figures.said("debt_on")
+    at, day = figures.value("debt_on"), figures.wording("debt_on")
     debt = Formula(
-        f'IF(ISNUMBER({at}),"last payment of the "&{figures.said("debt")},"")',
+        f'IF(ISNUMBER({at}),"last payment of the "&{figures.wording("debt")},"")',
         f"last payment of the {figures.words['debt']}" if owed else "",
     )
     for key, event in (
@@ -886,18 +886,19 @@ def _write_dates(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
         ("debt_on", debt),
         ("end", "end of the comparison"),
     ):
-        said = Formula(figures.said(key), figures.words[key])
-        on_day = said if key != "debt_on" else Formula(f'IF(ISNUMBER({at}),{day},"")', said.value if owed else "")
+        on_day = Formula(figures.wording(key), figures.words[key])
+        if key == "debt_on":  # nothing is owed on what is paid in cash: the row stays empty until that is changed
+            on_day = Formula(f'IF(ISNUMBER({at}),{day},"")', on_day.value if owed else "")
         sheet.row(on_day, event)
     for row in of.answer.get("contract_ends") or ():
         sheet.row(row["ends_on"], f"{row['option'].replace('_', ' ')} ends (as delivered), then {row['then']}")
     sheet.skip()
 
 
-def write_owners(sheet: Sheet, answer: Any) -> None:
+def _write_owners(sheet: Sheet, answer: Any) -> None:
     """Write which role answers for which inputs; the names are filled in by hand."""
     sheet.row(Cell("Who owns which assumption", "heading"))
-    table_head(sheet, "role", "answers for", "", ">inputs", ">no source", "name", "", "agreed on")
+    _table_head(sheet, "role", "answers for", "", ">inputs", ">no source", "name", "", "agreed on")
     for row in page.owners(answer):
         sheet.row(
             row["role"],
@@ -917,11 +918,11 @@ def write_owners(sheet: Sheet, answer: Any) -> None:
 def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cells: MixCells) -> None:
     """Write the page of a mix; its present value follows the sheet of its cash."""
     cost_cell = cells.cost
-    said = page.mix_page(answer)
-    scale = said.scale
+    wording = page.mix_page(answer)
+    scale = wording.scale
     usd = f"{MILLIONS}{scale.decimals}" if scale.millions else "dollars"
-    lay_out(sheet, "The cheapest mix of capacity", answer, len(said.years))
-    for number, (question, text) in enumerate(said.answers.items()):
+    _lay_out(sheet, "The cheapest mix of capacity", answer, len(wording.years))
+    for number, (question, text) in enumerate(wording.answers.items()):
         sheet.row(Cell(question, "question"))
         sheet.sentence(Cell(text, "said" if number else "decided"), LAST)
     sheet.row(Cell(Formula(f'IF(ROUND({cost_cell}/{cells.delivered}-1,6)<>0,"{page.MIX_MOVED}","")', ""), "note"))
@@ -937,11 +938,11 @@ def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cells: MixCells) -
             )
         ]
     known = ("The mix, present value in USD", "Best single option", "The mix saves")
-    facts += [(label, Cell(text, "figure")) for label, text in said.figures.items() if label not in known]
-    key_figures(sheet, facts)
+    facts += [(label, Cell(text, "figure")) for label, text in wording.figures.items() if label not in known]
+    _key_figures(sheet, facts)
     sheet.skip()
     top = sheet.next_row + _CHART_ROWS + 2
-    parts = [*said.parts, ("The mix", answer["cost_usd"])]
+    parts = [*wording.parts, ("The mix", answer["cost_usd"])]
     parts += [("best single option", alone)] if alone is not None else []
     chart = book.file.add_chart({"type": "bar", "subtype": "stacked"})
     span = (top, top + len(parts) - 1)
@@ -958,10 +959,10 @@ def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cells: MixCells) -
             }
         )
     chart.set_legend({"none": True})
-    dress(chart, "What the mix is made of, present value", scale)
-    place_chart(sheet, chart, "What each supply costs, up to the mix, and the best single option beside it")
+    _dress(chart, "What the mix is made of, present value", scale)
+    _place_chart(sheet, chart, "What each supply costs, up to the mix, and the best single option beside it")
     sheet.row(Cell("What the mix is made of, as delivered", "heading"))
-    table_head(sheet, "supply", "", "", "", ">costs", ">begins at", ">share of the mix")
+    _table_head(sheet, "supply", "", "", "", ">costs", ">begins at", ">share of the mix")
     assert sheet.next_row == top, "the chart reads these rows"
     level = 0.0
     for label, cost in parts:
@@ -971,20 +972,20 @@ def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cells: MixCells) -
         level += 0.0 if ends else cost
     sheet.skip()
     for title, head, rows in (
-        ("What moves the cost, the plan held", "case", said.what_if),
-        ("Cash by year", "period", said.years),
+        ("What moves the cost, the plan held", "case", wording.what_if),
+        ("Cash by year", "period", wording.years),
     ):
         if title == "Cash by year":
             sheet.page.set_h_pagebreaks([sheet.next_row])
         sheet.row(Cell(title, "heading"))
-        table_head(sheet, head, "", "", "", ">the mix")
+        _table_head(sheet, head, "", "", "", ">the mix")
         for label, cost in rows:
             sheet.row(label, None, None, None, Cell(cost, "right", usd))
         sheet.skip()
     sheet.row(Cell("What would change our mind: the limits that bind", "heading"))
-    table_head(sheet, "limit", "", ">USD per GPU-month", "note", "", "", "", "")
+    _table_head(sheet, "limit", "", ">USD per GPU-month", "note", "", "", "", "")
     for bound in answer["marginal_values"][:3]:
         worth = Cell(bound["usd_per_gpu_month"], "right", "USD in whole")
         sheet.row(bound["constraint"].replace("_", " "), None, worth, bound["note"])
     sheet.skip()
-    write_owners(sheet, answer)
+    _write_owners(sheet, answer)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucost.formula.language import names
+from gpucost.formula.language import names as names_in
 from gpucost.render.document import heading_of, in_words
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.live import LiveInput, LiveModel, Value
@@ -43,10 +43,12 @@ def write(
     book.define("scenario", NAME, row, _BASE)
     sheet.row("Scenario number", None, None, Formula(f"MATCH(scenario,{first}:{last},0)", 1))
     book.define("scenario_number", NAME, row + 1, _BASE)
+    # The count reads rows below it: an input each, and for each model and group an empty row and a heading.
     count = sum(len(model.inputs) for model in models)
     end = row + 4 + count + 2 * sum(len({entry.group for entry in model.inputs}) + 1 for model in models)
     changed = _BASE + len(heads) + list(_AFTER).index("changed")
     span = f"{address(row + 3, changed, fixed=True)}:{address(end, changed, fixed=True)}"
+    # a scenario other than the base counts as a change: what was computed before is then out of date
     counted = Formula(f"SUM({span})+IF(scenario_number=1,0,1)", 0)
     sheet.row("Inputs changed", None, None, counted, "static figures turn red when this is above 0")
     book.define("inputs_changed", NAME, row + 2, _BASE)
@@ -54,76 +56,55 @@ def write(
     sheet.page.freeze_panes(head + 1, 1)
     sheet.page.repeat_rows(head)
     for model in models:
-        changes = scenarios[model.key]
-        _model(book, sheet, model, [changes.get(name, {}) for name in names], sources)
-
-
-def _model(
-    book: Workbook,
-    sheet: Sheet,
-    model: LiveModel,
-    scenarios: Sequence[Mapping[str, Value]],
-    sources: Mapping[str, Mapping[str, Any]],
-) -> None:
-    sheet.skip()
-    sheet.row(Cell(model.title, "heading"))
-    lines = (*model.derived, *model.monthly, *model.answers)
-    live = {name for line in lines for name in names(line.text)}  # what no formula reads shapes a table: pinned
-    for group in dict.fromkeys(entry.group for entry in model.inputs):
-        sheet.row(Cell(group, "note"))
-        for entry in model.inputs:
-            if entry.group == group:
-                source = sources.get(entry.source_id) or {}
-                values = [changes.get(entry.name) for changes in scenarios]
-                row = _input(sheet, entry, entry.name in live, values, source)
-                book.define(model.cell_name(entry.name), NAME, row, _BASE + 1 + len(values))
+        sheet.skip()
+        sheet.row(Cell(model.title, "heading"))
+        lines = (*model.derived, *model.monthly, *model.answers)
+        # what no formula reads shapes a table of the book: changing it here would change nothing, so it is pinned
+        live = {name for line in lines for name in names_in(line.text)}
+        for group in dict.fromkeys(entry.group for entry in model.inputs):
+            sheet.row(Cell(group, "note"))
+            for entry in model.inputs:
+                if entry.group == group:
+                    source = sources.get(entry.source_id) or {}
+                    values = [scenarios[model.key].get(name, {}).get(entry.name) for name in names]
+                    row = _input(sheet, entry, entry.name in live, values, source)
+                    book.define(model.cell_name(entry.name), NAME, row, _BASE + 1 + len(values))
 
 
 _FIXED = frozenset({"gpus"})  # the profile, people and prices that the command takes follow from it
 
 
 def _input(sheet: Sheet, entry: LiveInput, live: bool, values: Sequence[Value], source: Mapping[str, Any]) -> int:
+    """Write an input with its value in every scenario, and the one in use, which formulas read; return its row."""
     row = sheet.next_row
     base, *scenario_cells = (address(row, _BASE + column) for column in range(len(values) + 1))
     texts = [base, *(f'IF({cell}="",{base},{cell})' for cell in scenario_cells)]
     active = f"CHOOSE(scenario_number,{','.join(texts)})" if scenario_cells else base
     live = live and entry.name not in _FIXED
     style = "input" if live else "shade"
+    pinned = "; fixed: other inputs and tables follow from it, so changing it needs a new run of gpucost"
+    publisher = ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key))
     delivered = _BASE + len(texts) + list(_AFTER).index("as delivered")
     sheet.row(
         heading_of(entry.name),
-        Cell(
-            entry.description
-            + (
-                ""
-                if live
-                else "; fixed: other inputs and tables follow from it, so changing it needs a new run of gpucost"
-            ),
-            "wrap",
-        ),
+        Cell(entry.description + ("" if live else pinned), "wrap"),
         entry.unit,
         *(Cell(value, style, entry.unit) for value in (entry.value, *values)),
         Cell(Formula(active, 0.0 if entry.value is None else entry.value), "plain", entry.unit),
         Cell(entry.value, "shade", entry.unit),
         Formula(f"IF({base}={address(row, delivered)},0,1)", 0),
-        Cell(
-            ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or entry.source_id,
-            "source",
-        ),
+        Cell(publisher or entry.source_id, "source"),
         entry.observed or str(source.get("published_on") or source.get("accessed_on") or ""),
         entry.status if live else "pinned",
         Cell(entry.name, "shade"),
     )
-    sheet.page.data_validation(row, _BASE, row, _BASE + len(values), _validation(entry) if live else _locked(entry))
+    rule = _validation(entry) if live else {"validate": "any"}
+    if not live and isinstance(entry.value, (int, float)):
+        # any other value is refused: what else follows from it is not in the book
+        message = {"error_title": entry.name, "error_message": "Fixed here. Ask gpucost again with another value."}
+        rule = {"validate": "decimal", "criteria": "==", "value": entry.value, **message}
+    sheet.page.data_validation(row, _BASE, row, _BASE + len(values), rule)
     return row
-
-
-def _locked(entry: LiveInput) -> dict[str, Any]:
-    """Refuse any other value: what else follows from it is not in the book."""
-    message = {"error_title": entry.name, "error_message": "Fixed here. Ask gpucost again with another value."}
-    if not isinstance(entry.value, (int, float)):
-        return {"validate": "any"}
-    return {"validate": "decimal", "criteria": "==", "value": entry.value, **message}
 
 
 def _validation(entry: LiveInput) -> dict[str, Any]:
@@ -132,6 +113,7 @@ def _validation(entry: LiveInput) -> dict[str, Any]:
         return {"validate": "list", "source": [choice.replace('"', '""') for choice in entry.choices]}
     if entry.value is None or isinstance(entry.value, str):
         return {"validate": "any"}
+    # where no limit is stated, what is not negative stays so, and a share below one does
     low = entry.minimum if entry.minimum is not None else (0.0 if entry.value >= 0 else None)
     high = entry.maximum
     if high is None and entry.unit == "fraction of one" and 0 <= entry.value <= 1:

@@ -15,7 +15,7 @@ _WIDTH = 15
 _FAR = 1e9  # above every coverage
 
 
-class CovenantTest(NamedTuple):
+class _CovenantTest(NamedTuple):
     """A covenant on the sheet: its input, what it is called, the months that it tests, and its figures' unit."""
 
     limit: str
@@ -26,8 +26,8 @@ class CovenantTest(NamedTuple):
 
 
 _COVENANTS = (
-    CovenantTest("min_dscr_ratio", "coverage at least", "dscr_ratio", "dscr_breach", "ratio"),
-    CovenantTest("max_ltv_fraction", "debt to resale value at most", "ltv_fraction", "ltv_breach", "fraction of one"),
+    _CovenantTest("min_dscr_ratio", "coverage at least", "dscr_ratio", "dscr_breach", "ratio"),
+    _CovenantTest("max_ltv_fraction", "debt to resale value at most", "ltv_fraction", "ltv_breach", "fraction of one"),
 )
 
 
@@ -40,6 +40,7 @@ def write(
     lender: Mapping[str, Any],
 ) -> None:
     """Write coverage and debt to value by year, the worst months, and each covenant with its headroom."""
+    import numpy as np
 
     def months(name: str) -> str:
         return scalar_reference(model, flows, name)
@@ -59,16 +60,72 @@ def write(
     head = sheet.row(*(Cell(text, "head") for text in heads), *(Cell(year, "head", "year") for year in years))
     rows = _write_years(sheet, model, values, flows, years, head, unit)
     sheet.skip()
-    _write_worst(book, sheet, model, values, months)
+    # The lowest coverage and the highest debt to value, each with its month. A month without debt service has no
+    # coverage: it is moved far above every other, so that the minimum passes it by.
+    service, coverage, ltv = (values[name] for name in ("debt_service_usd", "dscr_ratio", "ltv_fraction"))
+    served = coverage + (service <= 0) * _FAR
+    idle, line, share = (months(name) for name in ("debt_service_usd", "dscr_ratio", "ltv_fraction"))
+    worst = {"dscr_ratio": float(served.min()), "ltv_fraction": float(ltv.max())}
+    sheet.heading("worst months", "name", "figure", "month")
+    # what keeps a month from being the worst: {0} is the cell of the figure; nine digits, for rounding differs
+    for name, description, formula, others, month, unit_of_figure in (
+        (
+            "dscr_ratio",
+            "lowest coverage over twelve months",
+            f"SUMPRODUCT(MIN({line}+({idle}<=0)*{_FAR:.0f}))",
+            f"({idle}<=0)+(ROUND({line},9)>ROUND({{0}},9))",
+            int(np.argmin(np.round(served, 9))),
+            "ratio",
+        ),
+        (
+            "ltv_fraction",
+            "highest debt to resale value",
+            f"MAX({share})",
+            f"(ROUND({share},9)<ROUND({{0}},9))",
+            int(np.argmax(np.round(ltv, 9))),
+            "fraction of one",
+        ),
+    ):
+        other = others.format(address(sheet.next_row, _FIRST))
+        first_month = f"SUMPRODUCT(MIN({months('m')}+({other})*{_FAR:.0f}))"
+        row = sheet.row(
+            description,
+            Cell(f"worst_{name}", "unit"),
+            Cell(Formula(formula, worst[name]), "answer", unit_of_figure),
+            Cell(Formula(first_month, float(month)), "plain", "months"),
+        )
+        book.define(model.cell_name(f"worst_{name}"), sheet.name, row, _FIRST)
     sheet.skip()
     sheet.heading("covenant", "name", "limit", "worst month", "headroom", "first broken", "verdict")
     for test in _COVENANTS:
-        _write_covenant(sheet, model, test, values, months, lender)
+        # a covenant that nobody stated has a row too: its limit may be given on the sheet Inputs
+        stated: Mapping[str, Any] = next((row for row in lender["covenants"] if row["name"] == test.limit), {})
+        worst_cell, limit = model.cell_name(f"worst_{test.series}"), model.cell_name(test.limit)
+        is_least = test.limit == "min_dscr_ratio"
+        share = f"1-{limit}/{worst_cell}" if is_least else f"1-{worst_cell}/{limit}"
+        broken, headroom = [int(flag) for flag in values[test.breach]], stated.get("headroom_fraction")
+        first_broken = float(broken.index(1)) if 1 in broken else "none"
+        verdict = ("BROKEN" if 1 in broken else "kept") if stated else "not stated"
+        is_broken = f"SUM({months(test.breach)})>0"
+        sheet.row(
+            test.description,
+            Cell(test.limit, "unit"),
+            Cell(Formula(f'IF({limit}>0,{limit},"not stated")', stated.get("limit", "not stated")), "plain", test.unit),
+            Cell(Formula(worst_cell, stated.get("worst", worst[test.series])), "plain", test.unit),
+            Cell(
+                Formula(f'IF(AND({limit}>0,{worst_cell}>0),{share},"none")', "none" if headroom is None else headroom),
+                "plain",
+                "fraction of one",
+            ),
+            Cell(Formula(f'IFERROR(MATCH(1,{months(test.breach)},0)-1,"none")', first_broken), "plain", "months"),
+            Cell(Formula(f'IF({limit}>0,IF({is_broken},"BROKEN","kept"),"not stated")', verdict), "answer"),
+        )
     sheet.skip()
     sheet.row(
         "Headroom: by how much the cash available, or the resale value, may fall in the worst month."
         " Change a limit on the sheet Inputs."
     )
+    # the area of the red verdicts: a letter is enough, for a loan runs no more years than the alphabet has columns
     last = address(rows["ltv_fraction"], _FIRST + len(years) - 1)
     red = book.file.add_format({"font_color": "#C00000", "bold": True})
     area = f"A1:{last[0]}{sheet.next_row}"
@@ -83,6 +140,7 @@ def _write_years(
     """Write a row for each figure, a column for each year."""
     rows: dict[str, int] = {}
     figures: dict[str, list[float]] = {}
+    # what flows is added up over the months of each year
     calendar = scalar_reference(model, flows, "plan_year")
     for name, description in (
         ("serviced_cash_usd", "cash available for debt service"),
@@ -97,6 +155,7 @@ def _write_years(
             for column, amount in zip(_columns(years), figures[name], strict=True)
         ]
         rows[name] = sheet.row(description, Cell(name, "unit"), *cells)
+    # a payment is interest and principal
     service, interest = rows["debt_service_usd"], rows["interest_usd"]
     principal = [a - b for a, b in zip(figures["debt_service_usd"], figures["interest_usd"], strict=True)]
     texts = [f"{address(service, column)}-{address(interest, column)}" for column in _columns(years)]
@@ -104,6 +163,7 @@ def _write_years(
     rows["principal_usd"] = sheet.row("of which principal", Cell("principal_usd", "unit"), *cells)
     covered = _ratios(figures, rows, "serviced_cash_usd", "debt_service_usd", 0, "ratio")
     rows["dscr_ratio"] = sheet.row("coverage (DSCR)", Cell("dscr_ratio", "unit"), *covered)
+    # what stands is that of the year's last month
     for name, description in (
         ("debt_owed_usd", "debt outstanding at the end of the year"),
         ("pledged_value_usd", "resale value of the hardware then"),
@@ -139,80 +199,3 @@ def _columns(years: list[int]) -> range:
 def _last(model: LiveModel, year: int) -> int:
     """Return the last month of a year of the comparison as delivered."""
     return min(MONTHS_PER_YEAR * year, model.compared_months)
-
-
-def _write_worst(book: Workbook, sheet: Sheet, model: LiveModel, values: Mapping[str, Any], months: Any) -> None:
-    """Write the lowest coverage and the highest debt to value, each with its month; later rows read them by name."""
-    import numpy as np
-
-    service, coverage, ltv = (values[name] for name in ("debt_service_usd", "dscr_ratio", "ltv_fraction"))
-    lowest = float((coverage + (service <= 0) * _FAR).min())
-    highest = float(ltv.max())
-    idle, line, share = (months(name) for name in ("debt_service_usd", "dscr_ratio", "ltv_fraction"))
-    text = f"SUMPRODUCT(MIN({line}+({idle}<=0)*{_FAR:.0f}))"
-    sheet.heading("worst months", "name", "figure", "month")
-    off = {"worst_dscr_ratio": f"({idle}<=0)+(ROUND({line},9)>ROUND({{0}},9))"}
-    off["worst_ltv_fraction"] = f"(ROUND({share},9)<ROUND({{0}},9))"
-    first = {
-        "worst_dscr_ratio": int(np.argmin(np.round(coverage + (service <= 0) * _FAR, 9))),
-        "worst_ltv_fraction": int(np.argmax(np.round(ltv, 9))),
-    }
-    for name, description, found, formula, unit in (
-        ("worst_dscr_ratio", "lowest coverage over twelve months", lowest, text, "ratio"),
-        ("worst_ltv_fraction", "highest debt to resale value", highest, f"MAX({share})", "fraction of one"),
-    ):
-        other = off[name].format(address(sheet.next_row, _FIRST))
-        month = f"SUMPRODUCT(MIN({months('m')}+({other})*{_FAR:.0f}))"
-        row = sheet.row(
-            description,
-            Cell(name, "unit"),
-            Cell(Formula(formula, found), "answer", unit),
-            Cell(Formula(month, float(first[name])), "plain", "months"),
-        )
-        book.define(model.cell_name(name), sheet.name, row, _FIRST)
-
-
-def _write_covenant(
-    sheet: Sheet,
-    model: LiveModel,
-    test: CovenantTest,
-    values: Mapping[str, Any],
-    months: Any,
-    lender: Mapping[str, Any],
-) -> None:
-    covenant = next((row for row in lender["covenants"] if row["name"] == test.limit), None)
-    worst = model.cell_name("worst_" + test.series)
-    limit = model.cell_name(test.limit)
-    least = test.limit == "min_dscr_ratio"
-    share = f"1-{limit}/{worst}" if least else f"1-{worst}/{limit}"
-    broken = [int(x) for x in values[test.breach]]
-    first = broken.index(1) if 1 in broken else "none"
-    verdict = "not stated" if covenant is None else "BROKEN" if 1 in broken else "kept"
-    stated = {} if covenant is None else covenant
-    headroom = stated.get("headroom_fraction")
-    sheet.row(
-        test.description,
-        Cell(test.limit, "unit"),
-        Cell(Formula(f'IF({limit}>0,{limit},"not stated")', stated.get("limit", "not stated")), "plain", test.unit),
-        Cell(Formula(worst, stated.get("worst", _level(values, test))), "plain", test.unit),
-        Cell(
-            Formula(f'IF(AND({limit}>0,{worst}>0),{share},"none")', "none" if headroom is None else headroom),
-            "plain",
-            "fraction of one",
-        ),
-        Cell(
-            Formula(f'IFERROR(MATCH(1,{months(test.breach)},0)-1,"none")', float(first) if first != "none" else first),
-            "plain",
-            "months",
-        ),
-        Cell(
-            Formula(f'IF({limit}>0,IF(SUM({months(test.breach)})>0,"BROKEN","kept"),"not stated")', verdict), "answer"
-        ),
-    )
-
-
-def _level(values: Mapping[str, Any], test: CovenantTest) -> float:
-    series = values[test.series]
-    if test.series == "ltv_fraction":
-        return float(series.max())
-    return float((series + (values["debt_service_usd"] <= 0) * _FAR).min())

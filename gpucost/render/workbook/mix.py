@@ -44,9 +44,11 @@ def write_mix(book: Workbook, sheet: Sheet, answer: Mapping[str, Any]) -> MixCel
                 factors[key] = address(sheet.row(label, Cell(1.0, "input")), 1, fixed=True)
     sheet.skip()
     sheet.row(Cell("Present values", "heading"))
+    # the present values stand above the months that they read: a row for each kind, four below them, the heading
     head = sheet.next_row + len(kinds) + 5
     first, last = head + 1, head + len(rows)
     discount = _FIRST + len(kinds) + 1
+    # Financing is discounted at the cost of debt, which the answer does not repeat: it is what the others leave.
     worth: dict[str, float] = {}
     at_debt = answer["cost_usd"]
     for key in kinds:

@@ -20,6 +20,7 @@ def write(sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[st
     for model in (model for model in models if model.monthly):
         years = range(-(-(model.compared_months or model.months) // MONTHS_PER_YEAR) + 1)
         most = max(most, len(years))
+        # one unit for the whole table, by the larger side
         totals = (abs(values[model.key][f"{side}_total_usd"]).sum() for side in ("own", "rent"))
         unit = shown_usd(float(max(totals)))
         sheet.skip()
@@ -38,6 +39,7 @@ def write(sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[st
             cells = []
             for year in years:
                 at, end = address(head, _FIRST + year, fixed=True), MONTHS_PER_YEAR * year
+                # what was paid until the end of the year, less what was paid before it
                 text = f'SUMIF({months},"<="&12*{at},{row})'
                 text += f'-SUMIF({months},"<="&12*({at}-1),{row})' if year else ""
                 begin = end - MONTHS_PER_YEAR + 1 if year else 0
