@@ -91,7 +91,7 @@ def plain(value: Any) -> Any:
 def plan_rows(models: list[LiveModel]) -> FlowRows:
     """Decide on which row of the Cash flows sheet every monthly line stands."""
     rows: FlowRows = {}
-    row = 3
+    row = 3  # below the title and the note
     for model in models:
         if not model.monthly:
             continue
@@ -134,7 +134,20 @@ def write_flows(
             read = line.name in TOTALS or (line.side and abs(values[model.key][line.name]).max() > 0)
             if not read:
                 sheet.page.set_row(sheet.next_row, None, None, {"level": 1, "hidden": True})
-            _flow(sheet, model, line, values[model.key][line.name], flows, unit)
+            row, series = flows[model.key, line.name], values[model.key][line.name]
+            assert row == sheet.next_row, "other sheets read this row"
+            shown_in = unit if line.measure == "USD" else line.measure
+            total = None
+            if line.measure == "USD":  # ratios and balances do not add up
+                span = f"{address(row, FIRST_MONTH)}:{address(row, FIRST_MONTH + model.months)}"
+                total = Cell(Formula(f"SUM({span})", float(series.sum())), "plain", shown_in)
+            # the formula is made once, with a sign in place of the column, and copied across
+            template = to_excel(line.text, partial(_month_reference, model, flows))
+            cells = []
+            for month in range(model.months + 1):
+                text = template.replace(COLUMN, column_letters(FIRST_MONTH + month))
+                cells.append(Cell(Formula(text, float(series[month])), "plain", shown_in))
+            sheet.row(line.name, line.description, shown_in.removesuffix(" in whole"), line.side, total, *cells)
     sheet.leave_unprinted()
 
 
@@ -149,27 +162,13 @@ def _largest(models: list[LiveModel], values: Mapping[str, Mapping[str, Any]]) -
     return max(float(abs(series).max()) for series, unit in lines if unit == "USD")
 
 
-def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: FlowRows, shown_in: str) -> None:
-    row = flows[model.key, line.name]
-    assert row == sheet.next_row
-    first, last = address(row, FIRST_MONTH), address(row, FIRST_MONTH + model.months)
-    unit = shown_in if line.measure == "USD" else line.measure
-    added = line.measure == "USD"
-    total = Cell(Formula(f"SUM({first}:{last})", float(series.sum())), "plain", unit) if added else None
-    template = to_excel(line.text, partial(_month_reference, model, flows))
-    cells = []
-    for month in range(model.months + 1):
-        text = template.replace(COLUMN, column_letters(FIRST_MONTH + month))
-        cells.append(Cell(Formula(text, float(series[month])), "plain", unit))
-    sheet.row(line.name, line.description, unit.removesuffix(" in whole"), line.side, total, *cells)
-
-
 def _month_reference(model: LiveModel, flows: FlowRows, name: str) -> str:
+    """Return how a formula of the timeline names a quantity: a monthly line is its cell in the same month."""
     if name.endswith(ALL_MONTHS):
         return scalar_reference(model, flows, name)
     if (model.key, name) in flows:
         row = flows[model.key, name] + 1
-        return f"{COLUMN}${row}" if name == "m" else f"{COLUMN}{row}"
+        return f"{COLUMN}${row}" if name == "m" else f"{COLUMN}{row}"  # the heading of months stands in one row
     return model.cell_name(name)
 
 
@@ -210,7 +209,14 @@ class CaseBlock:
         self.inputs = [entry for entry in model.inputs if entry.name in reached]
         self.lines = [line for line in model.scalars if line.name in reached]
         monthly = [line for line in model.monthly if line.name in reached]
-        self.moved = [_moved(case.changes, self.lines, monthly) for case in self.cases]
+        # the inputs that a case changes and all that hangs on them; what it does not move is read from the model
+        self.moved: list[set[str]] = []
+        for case in self.cases:
+            moved = set(case.changes)
+            for line in (*self.lines, *monthly, *self.lines):  # answers read monthly lines, other scalars never do
+                if moved.intersection(names(line.text)):
+                    moved.add(line.name)
+            self.moved.append(moved)
         self.monthly = [[line for line in monthly if line.name in moved] for moved in self.moved]
         self.rows: dict[str, int] = {}
         self.flow_rows: dict[tuple[int, str], int] = {}
@@ -241,7 +247,17 @@ class CaseBlock:
         sheet.row(Cell(self.model.title, "heading"))
         sheet.heading("name", "unit", "", *(case.label for case in self.cases))
         for entry in self.inputs:
-            sheet.row(entry.name, entry.unit, None, *(self._input(case, entry.name) for case in self.cases))
+            cells = []
+            for case in self.cases:
+                value = case.changes.get(entry.name, entry.value)
+                stored = 0.0 if value is None else value
+                if entry.name in case.cells:  # changed by a cell, as half of the rent is
+                    cells.append(Cell(Formula(case.cells[entry.name], stored), "plain", entry.unit))
+                elif entry.name in case.changes:  # changed to a figure
+                    cells.append(Cell(value, "shade", entry.unit))
+                else:  # as on the sheet Inputs
+                    cells.append(Cell(Formula(self.model.cell_name(entry.name), stored), "plain", entry.unit))
+            sheet.row(entry.name, entry.unit, None, *cells)
         for line in self.lines:
             assert sheet.next_row == self.rows[line.name]
             cells = []
@@ -249,16 +265,6 @@ class CaseBlock:
                 text = to_excel(line.text, partial(self.scalar, index))
                 cells.append(Cell(Formula(text, plain(case.values[line.name])), "plain", line.measure))
             sheet.row(line.name, line.measure, None, *cells)
-
-    def _input(self, case: Case, name: str) -> Cell:
-        entry = next(entry for entry in self.inputs if entry.name == name)
-        value = case.changes.get(name, entry.value)
-        stored = 0.0 if value is None else value
-        if name in case.cells:
-            return Cell(Formula(case.cells[name], stored), "plain", entry.unit)
-        if name in case.changes:
-            return Cell(value, "shade", entry.unit)
-        return Cell(Formula(self.model.cell_name(name), stored), "plain", entry.unit)
 
     def write_flows(self, sheet: Sheet) -> None:
         """Write the Case flows sheet's block: a row per line, a column per month, a block per case."""
@@ -302,6 +308,7 @@ class CaseBlock:
         return f"{sheet}!${column}${self.rows[name] + 1}" if sheet else f"{column}{self.rows[name] + 1}"
 
     def _monthly(self, case: int, name: str) -> str:
+        """Return how a line of a month names a quantity under a case: in the case's block where it moves."""
         if name.endswith(ALL_MONTHS):
             return self.scalar(case, name)
         if name == "m":
@@ -313,26 +320,17 @@ class CaseBlock:
         return self.scalar(case, name, CASES)
 
 
-def _moved(changes: Mapping[str, Value], scalars: Sequence[Line], monthly: Sequence[Line]) -> set[str]:
-    """Return the inputs that a case changes and all that hangs on them."""
-    moved = set(changes)
-    for line in (*scalars, *monthly, *scalars):  # answers read monthly lines, other scalars never do
-        if moved.intersection(names(line.text)):
-            moved.add(line.name)
-    return moved
-
-
 # --- Checks, each by another route than the figure it checks.
 
 
 class Balance(NamedTuple):
-    """What holds, the two figures that say so, the condition on their cells, and how they are found."""
+    """What holds, the two figures that say so, how they are computed, and the condition on their cells."""
 
     claim: str
-    one: Formula
-    other: Formula
+    first: Formula
+    second: Formula
     note: str
-    condition: str
+    condition: str  # {0} and {1} are the two cells
 
 
 def balances(model: LiveModel, values: Mapping[str, Any], flows: FlowRows) -> list[Balance]:
@@ -346,13 +344,20 @@ def balances(model: LiveModel, values: Mapping[str, Any], flows: FlowRows) -> li
     def total(name: str) -> float:
         return float(values[name].sum())
 
+    # equal but for rounding, which grows with what the figures are made of: at least as large as the purchase
     near = f"ABS({{0}}-{{1}})<=check_tolerance*MAX(1,ABS({{1}}),ABS({ref('capex_usd')}))"
     owned, rented = total("own_total_usd"), total("rent_total_usd")
+    # the sheet of months has the side of each line and its total in columns: they are added up by the side
+    rows = [flows[model.key, line.name] for line in model.monthly]
+    side_cells, total_cells = (
+        f"'{FLOWS}'!{address(min(rows), column, fixed=True)}:{address(max(rows), column, fixed=True)}"
+        for column in (_SIDE, _TOTAL)
+    )
     sides = [
         Balance(
             f"the total of {side}ing is the sum of its lines",
             Formula(f"SUM({ref(f'{side}_total_usd')})", total(f"{side}_total_usd")),
-            Formula(_of_side(model, flows, side), sum(total(line.name) for line in lines)),
+            Formula(f'SUMIF({side_cells},"{side}",{total_cells})', sum(total(line.name) for line in lines)),
             "line by line over all months",
             near,
         )
@@ -362,6 +367,7 @@ def balances(model: LiveModel, values: Mapping[str, Any], flows: FlowRows) -> li
     bought = (values["arrival_month"] < values["months"]) * values["capex_usd"] + values["refresh_usd"]
     basis = f"IF({ref('arrival_month')}<{ref('months')},{ref('capex_usd')},0)+{ref('refresh_usd')}"
     written = f"SUM({ref('depreciation_usd')})+SUM({ref('written_off_usd')})"
+    # the present value of the saving by another route: cash at the cost of capital, debt at its own
     capital = _discounted(ref, values, ("rent_total_usd", "own_in_cash_usd", "own_lease_returned_usd"))
     debt = _discounted(ref, values, ("own_financing_usd", "own_lease_returned_usd"), "debt_")
     unbalanced = Balance(
@@ -420,15 +426,6 @@ def balances(model: LiveModel, values: Mapping[str, Any], flows: FlowRows) -> li
 
 
 _SIDE, _TOTAL = 3, 4  # columns of the sheet of months
-
-
-def _of_side(model: LiveModel, flows: FlowRows, side: str) -> str:
-    """Add up the lines of a side on the sheet of months."""
-    rows = [flows[model.key, line.name] for line in model.monthly]
-    spans = (f"'{FLOWS}'!{address(min(rows), at, fixed=True)}:{address(max(rows), at, fixed=True)}"
-             for at in (_SIDE, _TOTAL))  # fmt: skip
-    sides, totals = spans
-    return f'SUMIF({sides},"{side}",{totals})'
 
 
 def _repaid(ref: Callable[[str], str], values: Mapping[str, Any], kind: str) -> Formula:

@@ -229,7 +229,7 @@ def write_checks(
         for check in balances(model, values[model.key], flows):
             row = sheet.next_row
             texts = check.condition.format(address(row, 3), address(row, 4))
-            sides = (Cell(side, "plain", "USD") for side in (check.one, check.other))
+            sides = (Cell(side, "plain", "USD") for side in (check.first, check.second))
             sheet.row(f"{model.title}: {check.claim}", _verdict(texts), check.note, *sides)
     # verdicts are words, so that a print without colour says the same
     green = book.file.add_format({"font_color": "#1B6E2C"})

@@ -1,6 +1,6 @@
 """The Options and Sensitivity sheets of owning and renting: every option and every input's ends, recomputed live."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -24,7 +24,7 @@ _TERMS = {
 }
 
 
-class OptionColumn(NamedTuple):
+class _OptionColumn(NamedTuple):
     """A column of the table: its heading, width and unit; `live` is a figure that follows, `shown` where it is read."""
 
     heading: str
@@ -35,29 +35,29 @@ class OptionColumn(NamedTuple):
 
 
 COLUMNS = {
-    "option": OptionColumn("option", 20),
-    "words": OptionColumn("meaning", 20),
-    "price": OptionColumn("price, USD per GPU-hour", 11, _PER_HOUR),
-    "billing": OptionColumn("billing", 11),
-    "term": OptionColumn("term, months", 9, "months"),
-    "upfront": OptionColumn("upfront", 10, "fraction of one"),
-    "worth": OptionColumn("present value", 14, "USD in whole", live=True, shown=True),
-    "level": OptionColumn("USD per GPU-hour, levelised", 12, _PER_HOUR, live=True, shown=True),
-    "cash": OptionColumn("cash", 14, "USD in whole", live=True, shown=True),
-    "rival": OptionColumn("closest rival", 17, live=True, shown=True),
-    "saves": OptionColumn("saves against it", 14, "USD in whole", live=True, shown=True),
-    "at_price": OptionColumn("break-even price", 10, _PER_HOUR, live=True, shown=True),
-    "at_use": OptionColumn("break-even use", 10, "fraction of one", live=True, shown=True),
-    "wins": OptionColumn("wins in the draws", 10, "fraction of one", live=True, shown=True),
-    "p10": OptionColumn("saves, P10", 15, "USD in whole", live=True, shown=True),
-    "p50": OptionColumn("saves, P50", 15, "USD in whole", live=True, shown=True),
-    "p90": OptionColumn("saves, P90", 15, "USD in whole", live=True, shown=True),
-    "raw_price": OptionColumn("break-even price, also below nothing", 16, _PER_HOUR, live=True),
-    "rival_use": OptionColumn("rival moves with use", 16, "USD in whole", live=True),
-    "raw_use": OptionColumn("break-even use, also above all", 16, live=True),
-    "by_price": OptionColumn("moves with price", 16, "USD in whole", live=True),
-    "by_use": OptionColumn("moves with use", 16, "USD in whole", live=True),
-    "rival_worth": OptionColumn("rival's value", 16, "USD in whole", live=True),
+    "option": _OptionColumn("option", 20),
+    "words": _OptionColumn("meaning", 20),
+    "price": _OptionColumn("price, USD per GPU-hour", 11, _PER_HOUR),
+    "billing": _OptionColumn("billing", 11),
+    "term": _OptionColumn("term, months", 9, "months"),
+    "upfront": _OptionColumn("upfront", 10, "fraction of one"),
+    "worth": _OptionColumn("present value", 14, "USD in whole", live=True, shown=True),
+    "level": _OptionColumn("USD per GPU-hour, levelised", 12, _PER_HOUR, live=True, shown=True),
+    "cash": _OptionColumn("cash", 14, "USD in whole", live=True, shown=True),
+    "rival": _OptionColumn("closest rival", 17, live=True, shown=True),
+    "saves": _OptionColumn("saves against it", 14, "USD in whole", live=True, shown=True),
+    "at_price": _OptionColumn("break-even price", 10, _PER_HOUR, live=True, shown=True),
+    "at_use": _OptionColumn("break-even use", 10, "fraction of one", live=True, shown=True),
+    "wins": _OptionColumn("wins in the draws", 10, "fraction of one", live=True, shown=True),
+    "p10": _OptionColumn("saves, P10", 15, "USD in whole", live=True, shown=True),
+    "p50": _OptionColumn("saves, P50", 15, "USD in whole", live=True, shown=True),
+    "p90": _OptionColumn("saves, P90", 15, "USD in whole", live=True, shown=True),
+    "raw_price": _OptionColumn("break-even price, also below nothing", 16, _PER_HOUR, live=True),
+    "rival_use": _OptionColumn("rival moves with use", 16, "USD in whole", live=True),
+    "raw_use": _OptionColumn("break-even use, also above all", 16, live=True),
+    "by_price": _OptionColumn("moves with price", 16, "USD in whole", live=True),
+    "by_use": _OptionColumn("moves with use", 16, "USD in whole", live=True),
+    "rival_worth": _OptionColumn("rival's value", 16, "USD in whole", live=True),
 }
 PLACES = {name: place for place, name in enumerate(COLUMNS)}
 WIDTHS = tuple(column.width for column in COLUMNS.values())
@@ -70,7 +70,7 @@ _INSTRUCTIONS = (
 )
 
 
-class CasePart(NamedTuple):
+class _CasePart(NamedTuple):
     """A part of an option: how often it counts, and its case; no case is the rent as asked."""
 
     weight: float
@@ -82,33 +82,30 @@ class RentOptions(CaseBlock):
 
     def __init__(self, model: LiveModel, base: Mapping[str, Any], flows: FlowRows, name: str) -> None:
         self.base, self.name = base, name
-        self.rows_of = _ordered(model.ways)
+        # owning first and what is nobody's rival last, so that rivals are one block of rows
+        order = {"own": 0, "own_in_cash": 2}
+        self.rows_of: list[Mapping[str, Any]] = sorted(
+            model.ways, key=lambda row: order.get(row["name"], 3 if interruptible(row) else 1)
+        )
         self.rivals = [row for row in self.rows_of if row["name"] != "own_in_cash" and not interruptible(row)]
-        self.legs: dict[str, list[CasePart]] = {}
+        self.legs: dict[str, list[_CasePart]] = {}
         cases: list[Case] = []
         for row in self.rows_of:
             self.legs[row["name"]] = legs = []
             for number, leg in enumerate(row.get("legs") or ()):
                 if not leg["changes"]:
-                    legs.append(CasePart(leg["weight"], None))
+                    legs.append(_CasePart(leg["weight"], None))
                     continue
-                legs.append(CasePart(leg["weight"], len(cases)))
-                cells = self._cells(model, row, leg["changes"], number)
+                legs.append(_CasePart(leg["weight"], len(cases)))
+                # A leg's terms are cells of the Options sheet; one that falls back ends with its last whole term.
+                at, cells = _FIRST + self.parent(row), {}
+                if number == 0:
+                    cells = {key: self._cell(at, column) for key, column in _TERMS.items() if key in leg["changes"]}
+                if "months" in leg["changes"]:
+                    months, term = model.cell_name("months"), self._cell(at, "term")
+                    cells["months"] = f"INT({months}/{term})*{term}"
                 cases.append(Case(f"{row['name']} {number + 1}", leg["changes"], compute(model, leg["changes"]), cells))
         super().__init__(model, cases, ("npv_rent_usd", _MOVES), flows)
-
-    def _cells(
-        self, model: LiveModel, row: Mapping[str, Any], changes: Mapping[str, Any], number: int
-    ) -> dict[str, str]:
-        """Return where a leg's terms stand on the Options sheet; what falls back ends with its last whole term."""
-        at = _FIRST + self.parent(row)
-        cells = {}
-        if number == 0:
-            cells = {name: self._cell(at, column) for name, column in _TERMS.items() if name in changes}
-        if "months" in changes:
-            months, term = model.cell_name("months"), self._cell(at, "term")
-            cells["months"] = f"INT({months}/{term})*{term}"
-        return cells
 
     def parent(self, row: Mapping[str, Any]) -> int:
         """Return the place of an option, or of the one that it falls back from."""
@@ -136,12 +133,6 @@ def _span(first: int, last: int, column: str) -> str:
     return f"{_at(first, column)}:{_at(last, column)}"
 
 
-def _ordered(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Put owning first and what is nobody's rival last, so that rivals are one block."""
-    order = {"own": 0, "own_in_cash": 2}
-    return sorted(rows, key=lambda row: order.get(row["name"], 3 if interruptible(row) else 1))
-
-
 def write(book: Workbook, sheet: Sheet, ways: RentOptions) -> tuple[int, int]:
     """Write the options of one comparison; return the first and last row of the table."""
     model = ways.model
@@ -164,7 +155,27 @@ def write(book: Workbook, sheet: Sheet, ways: RentOptions) -> tuple[int, int]:
     sheet.next_row = _FIRST - 1
     sheet.heading(*(column.heading for column in COLUMNS.values()))
     for index, row in enumerate(ways.rows_of):
-        _line(sheet, ways, index, row, figures[index], last)
+        # price and terms: cells to change where the option states them, else those that it takes over
+        terms = [Cell(None)] * len(_TERMS)
+        if row.get("usd_per_gpu_hour") is not None:
+            changes, parent = row["legs"][0]["changes"], ways.parent(row)
+            states_them = ways.rows_of[parent] is row
+            terms = []
+            for name, column in _TERMS.items():
+                stored, unit = changes.get(name, model.starting_values()[name]), COLUMNS[column].unit
+                if states_them and name in changes:
+                    terms.append(Cell(stored, "input", unit))
+                else:
+                    text = model.cell_name(name) if states_them else address(_FIRST + parent, PLACES[column])
+                    terms.append(Cell(Formula(text, stored), "plain", unit))
+        texts = _texts(ways, index, last)
+        cells = []
+        for name, column_ in COLUMNS.items():
+            if column_.live:
+                value = "none" if figures[index][name] is None else figures[index][name]
+                cell = Formula(texts[name], value) if name in texts else value
+                cells.append(Cell(cell, "answer" if name == "worth" else "plain", column_.unit))
+        sheet.row(Cell(row["name"]), Cell(row["terms"], "wrap"), *terms, *cells)
     sheet.row(
         Cell(
             "The break-even price is that of the option, or of its rival where it has none. Spot is not a rival.",
@@ -172,58 +183,24 @@ def write(book: Workbook, sheet: Sheet, ways: RentOptions) -> tuple[int, int]:
         )
     )
     printed = sheet.next_row - 1
-    _layers(sheet, ways.rows_of)
+    # of which layer each rental price is: the list, a contract, and what is left when credits have paid
+    sheet.skip()
+    sheet.row(Cell("Layers of the rental prices, USD per GPU-hour, as delivered", "heading"))
+    sheet.heading("option", "layer", "list", "contracted", "used", "effective")
+    for row in ways.rows_of:
+        price, kind = row.get("usd_per_gpu_hour"), row.get("price_kind")
+        if price is None:
+            continue
+        listed = row.get("list_usd_per_gpu_hour", price if kind == "list" else None)
+        prices = (listed, row.get("contracted_usd_per_gpu_hour"), price, row.get("effective_usd_per_gpu_hour", price))
+        layer = f"{kind}, from the {row.get('price_book')} price book" if kind else row.get("note")
+        layer = layer or "stated with the question"
+        sheet.row(row["name"], Cell(layer, "wrap"), *(Cell(figure, "plain", _PER_HOUR) for figure in prices))
     _write_legs(book, sheet, ways)
     folded = PLACES["raw_price"], PLACES["rival_worth"]
     sheet.page.set_column(*folded, WIDTHS[-1], None, {"level": 1, "hidden": True})
     sheet.page.print_area(0, 0, printed, PLACES["wins"])  # the range of the option picked stands above
     return _FIRST, last
-
-
-def _layers(sheet: Sheet, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write of which layer each rental price is: the list, a contract, and what is left when credits have paid."""
-    sheet.skip()
-    sheet.row(Cell("Layers of the rental prices, USD per GPU-hour, as delivered", "heading"))
-    sheet.heading("option", "layer", "list", "contracted", "used", "effective")
-    for row in rows:
-        price = row.get("usd_per_gpu_hour")
-        if price is None:
-            continue
-        kind, book = row.get("price_kind"), row.get("price_book")
-        listed = row.get("list_usd_per_gpu_hour", price if kind == "list" else None)
-        figures = (listed, row.get("contracted_usd_per_gpu_hour"), price, row.get("effective_usd_per_gpu_hour", price))
-        layer = f"{kind}, from the {book} price book" if kind else row.get("note") or "stated with the question"
-        sheet.row(row["name"], Cell(layer, "wrap"), *(Cell(figure, "plain", _PER_HOUR) for figure in figures))
-
-
-def _line(
-    sheet: Sheet, ways: RentOptions, index: int, row: Mapping[str, Any], figures: dict[str, Any], last: int
-) -> None:
-    texts = _texts(ways, index, last)
-    cells = [Cell(row["name"]), Cell(row["terms"], "wrap"), *_terms(ways, row)]
-    for name, column in COLUMNS.items():
-        if column.live:
-            value = "none" if figures[name] is None else figures[name]
-            cell = Formula(texts[name], value) if name in texts else value
-            cells.append(Cell(cell, "answer" if name == "worth" else "plain", column.unit))
-    sheet.row(*cells)
-
-
-def _terms(ways: RentOptions, row: Mapping[str, Any]) -> list[Cell]:
-    """Return price and terms: cells to change where the option states them, else those that it takes over."""
-    if row.get("usd_per_gpu_hour") is None:
-        return [Cell(None)] * len(_TERMS)
-    changes, parent = row["legs"][0]["changes"], ways.parent(row)
-    is_own = ways.rows_of[parent] is row
-    cells = []
-    for name, column in _TERMS.items():
-        stored = changes.get(name, ways.model.starting_values()[name])
-        if is_own and name in changes:
-            cells.append(Cell(stored, "input", COLUMNS[column].unit))
-        else:
-            text = ways.model.cell_name(name) if is_own else address(_FIRST + parent, PLACES[column])
-            cells.append(Cell(Formula(text, stored), "plain", COLUMNS[column].unit))
-    return cells
 
 
 def _figures(ways: RentOptions) -> list[dict[str, Any]]:
@@ -301,52 +278,41 @@ def _texts(ways: RentOptions, index: int, last: int) -> dict[str, str]:
     def of_rival(column: str) -> str:
         return f"INDEX({span(column)},MATCH({cells['rival_worth']},{span('worth')},0))"
 
-    worth = cells["worth"]
-    among = row in ways.rivals
+    # the closest rival is the cheapest of the others: of an option that is itself among them the second, if it leads
+    worth, rival_worth = cells["worth"], cells["rival_worth"]
     rival = f"MIN({span('worth')})"
-    if among:
+    if row in ways.rivals:
         rival = f"IF({worth}={rival},SMALL({span('worth')},2),{rival})"
+    # The price at which both cost the same, on the straight line through the price now: price × (1 − lead ÷ slope).
+    # It is that of the option, else of its rival; where the market price moves what owning costs, too, by both slopes.
+    factors = (scalar_reference(model, ways.flows, name) for name in ("own_moves_with_price_usd", "discount_ratio"))
+    own_slope = f"SUMPRODUCT({','.join(factors)})"
+    if row.get("usd_per_gpu_hour") is not None:
+        price, lead, slope = cells["price"], f"{worth}-{rival_worth}", cells["by_price"]
+        if row["name"] == "rent":
+            slope = f'({slope}-IF(LEFT({cells["rival"]},3)="own",{own_slope},0))'
+    else:
+        price, lead, slope = of_rival("price"), f"{rival_worth}-{worth}", of_rival("by_price")
+        if row["name"] in _OWNING:
+            slope = f'({slope}-IF({cells["rival"]}="rent",{own_slope},0))'
+    # the same for use; what is owned, or owed, costs as much whether used or not, and no use above all hours exists
+    own_use, rival_use, raw_use = cells["by_use"], cells["rival_use"], cells["raw_use"]
+    owned = "TRUE" if row["name"] in _OWNING else f'LEFT({cells["rival"]},3)="own"'
     straight = f'OR({model.cell_name("tax_basis")}="before",{model.cell_name("loss_basis")}="at_once")'
+    use_ratio = f"(1-({worth}-{rival_worth})/({own_use}-{rival_use}))"
+    valid = f"{straight},NOT(AND({owned},OR({own_use}=0,{rival_use}=0))),{raw_use}>0,{raw_use}<=1"
     return {
         **_values(ways, row),
         "level": f"{worth}/({model.cell_name('discounted_gpu_hours')}*{model.cell_name('after_tax_ratio')})",
         "rival_worth": rival,
         "rival": of_rival("option"),
-        "saves": f"{cells['rival_worth']}-{worth}",
-        "raw_price": _raw_price(ways, cells, row, of_rival),
+        "saves": f"{rival_worth}-{worth}",
+        "raw_price": f"IFERROR({price}*(1-({lead})/{slope}),-1)",
         "at_price": f'IF(AND({straight},{cells["raw_price"]}>0),{cells["raw_price"]},"none")',
         "rival_use": of_rival("by_use"),
-        "raw_use": _raw_use(model, cells),
-        "at_use": _at_use(cells, row, straight),
+        "raw_use": f"IFERROR({model.cell_name('utilisation_fraction')}*{use_ratio},-1)",
+        "at_use": f'IF(AND({valid}),{raw_use},"none")',
     }
-
-
-def _raw_price(ways: RentOptions, cells: Mapping[str, str], row: Mapping[str, Any], of_rival: Any) -> str:
-    """Return the rental price at which an option and its rival cost the same."""
-    lines = (scalar_reference(ways.model, ways.flows, name) for name in ("own_moves_with_price_usd", "discount_ratio"))
-    moved = f"SUMPRODUCT({','.join(lines)})"
-    if row.get("usd_per_gpu_hour") is not None:
-        price, worth, rival_worth, slope = cells["price"], cells["worth"], cells["rival_worth"], cells["by_price"]
-        if row["name"] == "rent":
-            slope = f'({slope}-IF(LEFT({cells["rival"]},3)="own",{moved},0))'
-    else:
-        price, worth, rival_worth, slope = of_rival("price"), cells["rival_worth"], cells["worth"], of_rival("by_price")
-        if row["name"] in _OWNING:
-            slope = f'({slope}-IF({cells["rival"]}="rent",{moved},0))'
-    return f"IFERROR({price}*(1-({worth}-{rival_worth})/{slope}),-1)"
-
-
-def _raw_use(model: LiveModel, cells: Mapping[str, str]) -> str:
-    ahead, moved = f"({cells['worth']}-{cells['rival_worth']})", f"({cells['by_use']}-{cells['rival_use']})"
-    return f"IFERROR({model.cell_name('utilisation_fraction')}*(1-{ahead}/{moved}),-1)"
-
-
-def _at_use(cells: Mapping[str, str], row: Mapping[str, Any], straight: str) -> str:
-    """Return the utilisation at which an option and its rival cost the same."""
-    own_use, rival_use, raw = cells["by_use"], cells["rival_use"], cells["raw_use"]
-    owned = "TRUE" if row["name"] in _OWNING else f'LEFT({cells["rival"]},3)="own"'
-    valid = f"{straight},NOT(AND({owned},OR({own_use}=0,{rival_use}=0))),{raw}>0,{raw}<=1"
-    return f'IF(AND({valid}),{raw},"none")'
 
 
 def _values(ways: RentOptions, row: Mapping[str, Any]) -> dict[str, str]:
@@ -464,7 +430,7 @@ _HEADINGS = (
 LABELS, CHANGES = 1, (8, 9)  # columns of a chart's names and bars
 
 
-class InputSwing(Struct, frozen=True):
+class _InputSwing(Struct, frozen=True):
     """What one input does to the answer."""
 
     entry: LiveInput
@@ -473,7 +439,7 @@ class InputSwing(Struct, frozen=True):
     width: float
 
 
-def spans(model: LiveModel) -> list[InputSwing]:
+def spans(model: LiveModel) -> list[_InputSwing]:
     """Recompute the answer at both ends of every input that has them, widest first."""
     spans = []
     reached = needed(model, model.answer)
@@ -486,11 +452,11 @@ def spans(model: LiveModel) -> list[InputSwing]:
         ]
         width = abs(float(cases[1].values[model.answer]) - float(cases[0].values[model.answer]))
         if width > 0:  # also leaves out what is not a number
-            spans.append(InputSwing(entry, cases[0], cases[1], width))
+            spans.append(_InputSwing(entry, cases[0], cases[1], width))
     return sorted(spans, key=lambda span: (-span.width, span.entry.name))
 
 
-def scenarios(model: LiveModel, spans: list[InputSwing]) -> Mapping[str, Mapping[str, Value]]:
+def scenarios(model: LiveModel, spans: list[_InputSwing]) -> Mapping[str, Mapping[str, Value]]:
     """Return what each scenario changes: as the answer states it, else every input's better or worse end."""
     if model.scenarios is not None:
         return model.scenarios
@@ -505,7 +471,7 @@ def scenarios(model: LiveModel, spans: list[InputSwing]) -> Mapping[str, Mapping
 class SensitivityCases(CaseBlock):
     """The recomputation of one model at the ends of the inputs that move its answer most."""
 
-    def __init__(self, model: LiveModel, spans: list[InputSwing], base: Mapping[str, Any], flows: FlowRows) -> None:
+    def __init__(self, model: LiveModel, spans: list[_InputSwing], base: Mapping[str, Any], flows: FlowRows) -> None:
         self.spans = spans[: _MOST_INPUTS_MONTHLY if model.monthly else _MOST_INPUTS]
         ends = [case for span in self.spans for case in (span.low, span.high)]
         super().__init__(model, [Case("base", {}, base), *ends], [model.answer], flows)

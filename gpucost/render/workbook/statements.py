@@ -326,7 +326,7 @@ def write_currency(
         ratio = f'(1+IF({model.cell_name("wacc_convention")}="nominal",{wacc}/12,(1+{wacc})^(1/12)-1))^-{month}'
         texts = {
             side: f"SUMPRODUCT({_compared(model, flows, series, months)}/{across(row)}*{ratio})"
-            for side, line in (("own", "own_in_cash_usd"), ("rent", "rent_total_usd"))
+            for side, series in (("own", "own_in_cash_usd"), ("rent", "rent_total_usd"))
         }
         # a loan is a debt in USD: its value is that in USD, whatever capital costs in the other currency
         texts["own"] += f"+{model.cell_name('npv_financing_usd')}/{spot}"
