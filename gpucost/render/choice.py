@@ -54,6 +54,30 @@ def document(answer: Choice) -> Document:
         {**row, "ecc": {True: "yes", False: "no", None: None}[row["ecc"]], "within": row["within"] or None}
         for row in answer["rows"]
     ]
+    # what each candidate costs to rent, in their order; some are sold, but not rented out
+    bars: list[Row] = []
+    for row in answer["rows"]:
+        if row["rent_usd"] is not None:
+            cluster = f"{row['gpus']:,} × {row['gpu']}"
+            label = f"{row['workload']}: {cluster}" if named else cluster
+            cells = {key: row[key] for key in ("rent_usd", "provider", "days")}
+            bars.append({"candidate": label, **cells})
+    picture: list[Block] = []
+    if len(bars) > 1:
+        cheapest = amount(bars[0]["rent_usd"], "USD")
+        description = f"Rent of the run, or of a year; {bars[0]['candidate']} costs {cheapest}."
+        axes = Axis("candidate"), Axis("rent_usd")
+        picture = [Chart("bar", "What each candidate costs to rent", description, bars[:_BARS], *axes)]
+    # the same job on what most sellers have, against the recommended accelerator
+    rivals = answer.get("rivals") or []
+    another: list[Block] = []
+    if len(rivals) > 1:
+        subject = "the run" if rivals[0]["days"] is not None else "a year"
+        note = (
+            f"The cheapest on-demand offer of {subject} for each GPU, on as many as cost least; 'more' compares its"
+            f" budget with that of {rivals[0]['gpu']}."
+        )
+        another = [Table(columns_of("choice rivals"), rivals, "What another choice costs", note=note)]
     columns = columns_of("choice")
     table = Table(columns if named else columns[1:], candidates, note=_NOTE)
     return document_of(
@@ -62,8 +86,8 @@ def document(answer: Choice) -> Document:
         Section(
             "Together", [Table(columns_of("choice together"), assigned, "Together")] if assigned else [], paper=True
         ),
-        Section("Candidates", [*_picture(answer["rows"], named), table], paper=True),
-        Section("Another choice", _rivals(answer), paper=True),
+        Section("Candidates", [*picture, table], paper=True),
+        Section("Another choice", another, paper=True),
         screen=_screen(answer, first_rows, named),
         name=name,
     )
@@ -186,38 +210,9 @@ def _facts(answer: Choice) -> KeyFigures:
     return KeyFigures((*facts, *(Fact(row["label"], row["text"]) for row in answer.get("stated") or ())))
 
 
-def _rivals(answer: Choice) -> list[Block]:
-    """Return the same job on what most sellers have, against the recommended accelerator."""
-    rows = answer.get("rivals") or []
-    if len(rows) < 2:
-        return []
-    subject = "the run" if rows[0]["days"] is not None else "a year"
-    note = (
-        f"The cheapest on-demand offer of {subject} for each GPU, on as many as cost least; 'more' compares its budget"
-        f" with that of {rows[0]['gpu']}."
-    )
-    return [Table(columns_of("choice rivals"), rows, "What another choice costs", note=note)]
-
-
 def _placed(row: Row) -> str:
     return f"{_machine(row)} at {row.get('seller') or row['provider']}"
 
 
 def _machine(row: Row) -> str:
     return f"{row['gpus']:,} × {chip_label(row['gpu'])}"
-
-
-def _picture(rows: Sequence[Candidate], named: bool) -> list[Block]:
-    """Draw what each candidate costs to rent, in their order."""
-    bars: list[Row] = []
-    for row in rows:
-        if row["rent_usd"] is None:  # sold, but not rented out
-            continue
-        cluster = f"{row['gpus']:,} × {row['gpu']}"
-        name = f"{row['workload']}: {cluster}" if named else cluster
-        bars.append({"candidate": name, "rent_usd": row["rent_usd"], "provider": row["provider"], "days": row["days"]})
-    bars = bars[:_BARS]
-    if len(bars) < 2:
-        return []
-    description = f"Rent of the run, or of a year; {bars[0]['candidate']} costs {amount(bars[0]['rent_usd'], 'USD')}."
-    return [Chart("bar", "What each candidate costs to rent", description, bars, Axis("candidate"), Axis("rent_usd"))]

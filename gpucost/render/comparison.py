@@ -52,11 +52,21 @@ def document(answer: Comparison) -> Document:
             ends[end] = str(value) if isinstance(value, dict) else ends[end]
         argument_changes.append({"name": in_words("name", row["name"]), **ends})
     moving = [row for row in answer["changes"] if row["effect"]]
+    # each cause with its effect, and their sum; of two plans each says as well what it does to either side
+    effects: list[Block] = []
+    causes: list[Any] = answer["changes"]
+    if causes:
+        total = {"factor": "total", "effect": answer["difference"], "unit": answer["unit"]}
+        sides = [key for key in ("own_effect_usd", "rent_effect_usd") if key in causes[0]]
+        total |= {key: sum(row.get(key, 0.0) for row in causes) for key in sides}
+        moved = _with_units([{**row, "unit": unit_of(row["name"])} for row in causes])
+        rows = [{**_worded_factor(row), "name": heading_of(row["name"]), "unit": answer["unit"]} for row in moved]
+        effects = [Table(columns_of("comparison effects"), rows, total=total)]
     return document_of(
         answer,
         f"{answer['subject'].capitalize()}: {answer['first']} and {answer['second']} compared",
         Section("What changed", [*_at_batches(answer), *changed, *([Paragraph("Nothing.")] if not changed else [])]),
-        Section("What explains the difference", [*_effects(answer), *_bars(answer, moving)]),
+        Section("What explains the difference", [*effects, *_bars(answer, moving)]),
         Section("Arguments that differ", table_of("", argument_changes, "name", "before", "after"), detail=True),
         screen=_screen(answer),
     )
@@ -99,21 +109,6 @@ def _changed(answer: Comparison) -> list[Block]:
 def _with_units(rows: Sequence[Any]) -> list[dict[str, Any]]:
     """Write each value with its unit, for every row has its own."""
     return [{**row, **{end: amount(row[end], row["unit"]) for end in ("before", "after")}} for row in rows]
-
-
-def _effects(answer: Comparison) -> list[Block]:
-    """Return each cause with its effect, and their sum."""
-    if not answer["changes"]:
-        return []
-    headings = columns_of("comparison effects")
-    total = {"factor": "total", "effect": answer["difference"], "unit": answer["unit"]}
-    causes: list[Any] = answer["changes"]
-    # of two plans each cause says as well what it does to either side
-    sides = [key for key in ("own_effect_usd", "rent_effect_usd") if key in causes[0]]
-    total |= {key: sum(row.get(key, 0.0) for row in causes) for key in sides}
-    moved = _with_units([{**row, "unit": unit_of(row["name"])} for row in causes])
-    rows = [{**_worded_factor(row), "name": heading_of(row["name"]), "unit": answer["unit"]} for row in moved]
-    return [Table(headings, rows, total=total)]
 
 
 def _bars(answer: Comparison, changes: "Sequence[Change | Any]") -> list[Block]:

@@ -336,7 +336,15 @@ def decision_of(answer: Tco) -> Decision | None:
         then = _worth(model, {key: multiple * float(inputs[key] or 0)})
         return multiple if abs(then[1] - then[0]) < _NEAR * abs(then[0]) else None
 
-    debt_on = _debt_month(inputs, float(values["arrival_month"]), months)
+    # the last payment of a loan or lease; of what is paid in cash there is none
+    arrival, debt_on = float(values["arrival_month"]), None
+    if inputs["financing"] != "cash":
+        term = inputs["loan_term_months" if inputs["financing"] == "loan" else "lease_term_months"]
+        debt_on = min(int(arrival + float(term or 0)), months)
+    # a toss-up: close in cost, or called one by the draws
+    confidence = answer.get("confidence")
+    is_close = second["npv_usd"] - best["npv_usd"] < NOISE * abs(best["npv_usd"])
+    is_tie = is_close or bool(confidence and confidence["toss_up"])
     # the input that prices a server here: the turn of the decision is said in its unit
     server_key = _PRICES.get(str(inputs["server_price_basis"]), "all_in_usd_per_gpu")
     server_usd = float(values["server_usd_per_gpu"])
@@ -344,7 +352,7 @@ def decision_of(answer: Tco) -> Decision | None:
     half_own, half_rent = worth[HALF]
     point = answer["breakeven"]
     figures: dict[str, tuple[Kind, Any]] = {
-        "best_verb": ("word", TIE.format(noun(best), noun(second)) if _is_tie(answer, best, second) else verb(best)),
+        "best_verb": ("word", TIE.format(noun(best), noun(second)) if is_tie else verb(best)),
         "best_noun": ("word", noun(best)),
         "second_noun": ("word", noun(second)),
         "best_cost": ("usd", best["npv_usd"]),
@@ -402,6 +410,17 @@ def decision_of(answer: Tco) -> Decision | None:
         Reversal("servers cost less per GPU than", server_key, "usd", server_usd, values_by_key["be_server"]),
         Reversal("the comparison runs for more months than", "months", "count", months, point.get("months")),
     ]
+    ends = answer.get("contract_ends") or []
+    year_end, payback_on, debt_end = (values_by_key[key] for key in ("year_end", "payback_on", "debt_on"))
+    dates = [
+        ("start" if arrival else "start; the purchase is paid", str(start)),
+        *([("the cluster arrives", month_on(start, int(arrival)))] if arrival else []),
+        ("end of the first year of cost", year_end),
+        *([("buying has paid back", payback_on)] if payback_on else []),
+        *([(f"last payment of the {values_by_key['debt']}", debt_end)] if debt_end else []),
+        *((f"{row['option'].replace('_', ' ')} ends, then {row['then']}", row["ends_on"]) for row in ends),
+        ("end of the comparison", values_by_key["end"]),
+    ]
     return Decision(
         scale,
         figures,
@@ -409,7 +428,7 @@ def decision_of(answer: Tco) -> Decision | None:
         cases,
         [("as planned", npv["own"], npv["rent"]), *((name, *worth[name]) for name in cases)],
         reversals,
-        _dates(answer, values_by_key, start, float(values["arrival_month"])),
+        sorted(dates, key=lambda row: row[1]),
     )
 
 
@@ -427,14 +446,6 @@ def ways_of(answer: Tco) -> list[Row]:
 SURE = "How sure is it?"
 _NEAR = 1e-6  # of the cost: less is what rounding leaves
 NOISE = 0.01  # of its cost: a smaller lead is none
-
-
-def _is_tie(answer: Tco, best: Row, second: Row) -> bool:
-    """Tell whether the two cheapest ways cost the same within what is known."""
-    stated = answer.get("confidence")
-    # close in cost, or called a toss-up by the draws
-    near = second["npv_usd"] - best["npv_usd"] < NOISE * abs(best["npv_usd"])
-    return near or bool(stated and stated["toss_up"])
 
 
 def sure_of(answer: Tco) -> str:
@@ -509,14 +520,6 @@ def cash_so_far(row: Row, model: LiveModel, values: Mapping[str, Any], months: i
     return until, at_once
 
 
-def _debt_month(inputs: Mapping[str, Value], arrival: float, months: int) -> int | None:
-    """Return the month of the last payment of a loan or lease; None where the purchase is paid in cash."""
-    if inputs["financing"] == "cash":
-        return None
-    term = inputs["loan_term_months" if inputs["financing"] == "loan" else "lease_term_months"]
-    return min(int(arrival + float(term or 0)), months)
-
-
 def month_on(start: date, months: int) -> str:
     """Return the day so many months later, the last of the month where there is no such day.
 
@@ -524,21 +527,6 @@ def month_on(start: date, months: int) -> str:
     '2026-02-28'
     """
     return str(months_after(start, months))
-
-
-def _dates(answer: Tco, figures: Row, start: date, arrival: float) -> list[tuple[str, str]]:
-    """Return what happens when, in order."""
-    ends = answer.get("contract_ends") or []
-    rows = [
-        ("start" if arrival else "start; the purchase is paid", str(start)),
-        *([("the cluster arrives", month_on(start, int(arrival)))] if arrival else []),
-        ("end of the first year of cost", figures["year_end"]),
-        *([("buying has paid back", figures["payback_on"])] if figures["payback_on"] else []),
-        *([(f"last payment of the {figures['debt']}", figures["debt_on"])] if figures["debt_on"] else []),
-        *((f"{row['option'].replace('_', ' ')} ends, then {row['then']}", row["ends_on"]) for row in ends),
-        ("end of the comparison", figures["end"]),
-    ]
-    return sorted(rows, key=lambda row: row[1])
 
 
 def _bridge_of(answer: Tco) -> list[tuple[str, float]]:
@@ -621,18 +609,28 @@ def owners(answer: Any) -> list[Row]:
 
 def risks(answer: Tco, scale: Scale) -> list[Row]:
     """Return the three inputs that move the saving most, with what is saved at their ends."""
-    return [
-        {
-            "risk": heading_of(row["name"]),
-            "range": range_of(row["name"], row["low"], row["high"], row["unit"]),
-            "at_low": scale.words(row["saving_at_low_usd"]),
-            "at_high": scale.words(row["saving_at_high_usd"]),
-            "moves": scale.words(abs(row["saving_at_high_usd"] - row["saving_at_low_usd"])),
-            "flips": _flip_of(row["name"], row["flip_value"], row["unit"]) if row["flips"] else "no",
-            "owner": owner_of(answer, row["name"]),
-        }
-        for row in answer["sensitivity"][:3]
-    ]
+    rows: list[Row] = []
+    for row in answer["sensitivity"][:3]:
+        # the value at which the decision flips; on the forward curve it lies between the middle and one of its ends
+        value, unit = row["flip_value"], row["unit"]
+        if not row["flips"]:
+            flips = "no"
+        elif row["name"] == _OUTLOOK and value is not None:
+            flips = f"{abs(value):.0%} of the way to {'P10' if value < 0 else 'P90'}"
+        else:
+            flips = about(value) if value is not None and unit.startswith("USD per") else amount(value, unit)
+        rows.append(
+            {
+                "risk": heading_of(row["name"]),
+                "range": range_of(row["name"], row["low"], row["high"], unit),
+                "at_low": scale.words(row["saving_at_low_usd"]),
+                "at_high": scale.words(row["saving_at_high_usd"]),
+                "moves": scale.words(abs(row["saving_at_high_usd"] - row["saving_at_low_usd"])),
+                "flips": flips,
+                "owner": owner_of(answer, row["name"]),
+            }
+        )
+    return rows
 
 
 _OUTLOOK = "rent_outlook_ratio"  # -1 is the 10th percentile of the forward curve, 1 the 90th
@@ -645,15 +643,6 @@ def range_of(name: str, low: float, high: float, unit: str) -> str:
     if unit.startswith("USD per"):
         return f"{about(low)} to {about(high)} {unit.removeprefix('USD ')}"
     return f"{amount(low, unit)} to {amount(high, unit)}"
-
-
-def _flip_of(name: str, value: float | None, unit: str) -> str:
-    """Write the value of an input at which the decision flips."""
-    if name == _OUTLOOK and value is not None:
-        return f"{abs(value):.0%} of the way to {'P10' if value < 0 else 'P90'}"
-    if value is not None and unit.startswith("USD per"):
-        return about(value)
-    return amount(value, unit)
 
 
 _RISKS = (
@@ -701,19 +690,6 @@ def never(decision: Decision) -> str:
     return ALWAYS[0] if decision.figures["saving"][1] > 0 else ALWAYS[1]
 
 
-def _reversal_rows(decision: Decision) -> list[Row]:
-    """Return where the decision turns, in words."""
-    plain = Scale(False, 0)
-    return [
-        {
-            "condition": row.condition,
-            "flips": in_words(row.kind, row.flips, plain) if row.flips is not None else never(decision),
-            "now": in_words(row.kind, row.now, plain),
-        }
-        for row in decision.reversals
-    ]
-
-
 def section(answer: Mapping[str, Any]) -> Section | None:
     """Return the page of an answer as a section; None where there is nothing to decide."""
     makers: dict[str, Callable[[Any], list[Block]]] = {"tco": _tco_blocks, "mix": _mix_blocks}
@@ -727,7 +703,16 @@ def _tco_blocks(answer: Tco) -> list[Block]:
     decision = decision_of(answer)
     if decision is None:
         return []
-    words, scale = decision.words, decision.scale
+    words, scale, plain = decision.words, decision.scale, Scale(False, 0)  # plain: prices are no amounts of millions
+    # where the decision turns, and where things stand now
+    reversals: list[Row] = [
+        {
+            "condition": row.condition,
+            "flips": in_words(row.kind, row.flips, plain) if row.flips is not None else never(decision),
+            "now": in_words(row.kind, row.now, plain),
+        }
+        for row in decision.reversals
+    ]
     npv = answer["npv_usd"]
     ends = (("Renting", npv["rent"]), ("Buying", npv["own"]))
     what_if = [
@@ -752,45 +737,41 @@ def _tco_blocks(answer: Tco) -> list[Block]:
                 "saving": scale.words(row["saving_usd"]),
             }
         )
+    # also in the currency that was asked for
+    money, foreign = answer["currency"], list[Fact]()
+    if money is not None:
+        code, money_scale = money["currency"], _scale_of(money["npv_own"], money["npv_rent"])
+        for side, worth in (("Buying", money["npv_own"]), ("Renting", money["npv_rent"])):
+            foreign.append(Fact(f"{side}, in {code}", money_scale.words(worth).replace("$", f"{code} ")))
+    chance, financed = answer["probability_buy_wins_fraction"], bool(answer.get("financing"))
+    payback = "never" if words["payback"] == "none" else f"{words['payback']} months"
+    figures = (
+        Fact("Buying, present value in USD", words["own"]),
+        Fact("Renting, present value in USD", words["rent"]),
+        Fact("Buying saves against renting", words["saving"]),
+        *foreign,
+        Fact("IRR of buying, paid in cash" if financed else "IRR of buying", words["irr"]),
+        Fact("Payback, paid in cash" if financed else "Payback", payback),
+        Fact("Peak funding until payback", words["peak"]),
+        Fact("Break-even utilisation", words["be_use"]),
+        Fact("Break-even rent per GPU-hour", words["be_price"]),
+        *([] if chance is None else [Fact("Buying beats renting in", f"{chance:.0%} of draws")]),
+    )
     answers = [Fact(question, text) for question, text in decision.answers.items()]
     if sure := sure_of(answer):
         answers.append(Fact(SURE, sure))
     return [
         KeyFigures(tuple(answers), style="answers"),
-        KeyFigures(_figures(answer, words)),
+        KeyFigures(figures),
         _bridge_chart("From renting to buying, by cost line", ends, decision.bridge, scale),
         Table(_RISKS, risks(answer, scale), "Three risks: what moves the saving most"),
-        Table(_REVERSALS, _reversal_rows(decision), "What would change our mind"),
+        Table(_REVERSALS, reversals, "What would change our mind"),
         Table(_WHAT_IF, what_if, "What if: present values, the rest as planned"),
         Table(_YEARS, years, "Cash by year"),
         Table(_DATES, [{"on": on, "event": event} for event, on in decision.dates], "When it ends"),
         Table(_OWNERS, owners(answer), "Who owns which assumption"),
         Paragraph(answer["conventions"], "note"),
     ]
-
-
-def _figures(answer: Tco, words: Mapping[str, str]) -> tuple[Fact, ...]:
-    """Return the key figures of the page, also in the currency that was asked for."""
-    money = answer["currency"]
-    foreign: list[Fact] = []
-    if money is not None:
-        code, scale = money["currency"], _scale_of(money["npv_own"], money["npv_rent"])
-        sides = (("Buying", money["npv_own"]), ("Renting", money["npv_rent"]))
-        foreign = [Fact(f"{side}, in {code}", scale.words(worth).replace("$", f"{code} ")) for side, worth in sides]
-    chance = answer["probability_buy_wins_fraction"]
-    payback = "never" if words["payback"] == "none" else f"{words['payback']} months"
-    return (
-        Fact("Buying, present value in USD", words["own"]),
-        Fact("Renting, present value in USD", words["rent"]),
-        Fact("Buying saves against renting", words["saving"]),
-        *foreign,
-        Fact("IRR of buying, paid in cash" if answer.get("financing") else "IRR of buying", words["irr"]),
-        Fact("Payback, paid in cash" if answer.get("financing") else "Payback", payback),
-        Fact("Peak funding until payback", words["peak"]),
-        Fact("Break-even utilisation", words["be_use"]),
-        Fact("Break-even rent per GPU-hour", words["be_price"]),
-        *([] if chance is None else [Fact("Buying beats renting in", f"{chance:.0%} of draws")]),
-    )
 
 
 # --- A mix of capacity.
@@ -877,9 +858,22 @@ def mix_page(answer: Mix) -> MixPage:
     scale = _scale_of(cost, alone or 0.0)
     months, start = len(answer["months"]), date.fromisoformat(answer["as_of"])
     year = min(_FIRST_MONTHS, months)
-    paid = [_sum_of_month(row) for row in answer["cash_by_month"]]
+    cash: Sequence[Row] = answer["cash_by_month"]  # older answers have no total beside the kinds
+    paid = [
+        float(row["total_usd"] if "total_usd" in row else sum(usd for key, usd in row.items() if key != "month"))
+        for row in cash
+    ]
     until = sum(paid[: year + 1])
-    worth = _present_of_mix(answer)
+    # Present values of each kind of cash at the cost of capital of the plan: a nominal rate is divided by twelve, an
+    # effective one compounds to itself over twelve months.
+    inputs = {row["name"]: row["value"] for row in answer["assumptions"]}
+    wacc = float(cast(float, inputs.get("wacc_fraction") or 0.0))
+    monthly = wacc / 12 if inputs.get("wacc_convention") == "nominal" else (1 + wacc) ** (1 / 12) - 1
+    worth: dict[str, float] = {}
+    for month in cash:
+        for key, usd in month.items():
+            if key not in ("month", "total_usd"):
+                worth[key] = worth.get(key, 0.0) + float(usd) / (1 + monthly) ** month["month"]
     rent, servers = worth.get("rent_usd", 0.0), worth.get("servers_usd", 0.0)
     # What there is to sign: what is owned, contracts that are owed, and what is rented as it is needed.
     wins = alone is not None and alone > cost
@@ -943,39 +937,15 @@ def mix_page(answer: Mix) -> MixPage:
     for number in range(1, -(-months // 12) + 1):
         end = month_on(start, min(12 * number, months))
         years.append((f"year {number}, to {end}", sum(paid[12 * number - 11 : 12 * number + 1])))
-    return MixPage(scale, answers, figures, _parts_of_mix(answer), what_if, years)
-
-
-def _sum_of_month(row: Row) -> float:
-    """Return what a month of a mix takes in cash, all kinds together."""
-    if "total_usd" in row:
-        return float(row["total_usd"])
-    return float(sum(usd for key, usd in row.items() if key != "month"))
-
-
-def _present_of_mix(answer: Mix) -> dict[str, float]:
-    """Return the present value of each kind of cash at the cost of capital of the plan."""
-    inputs = {row["name"]: row["value"] for row in answer["assumptions"]}
-    # a nominal rate is divided by twelve, an effective one compounds to itself over twelve months
-    wacc = float(cast(float, inputs.get("wacc_fraction") or 0.0))
-    monthly = wacc / 12 if inputs.get("wacc_convention") == "nominal" else (1 + wacc) ** (1 / 12) - 1
-    worth: dict[str, float] = {}
-    for row in answer["cash_by_month"]:
-        for key, usd in cast(Row, row).items():
-            if key not in ("month", "total_usd"):
-                worth[key] = worth.get(key, 0.0) + float(usd) / (1 + monthly) ** row["month"]
-    return worth
-
-
-def _parts_of_mix(answer: Mix) -> list[tuple[str, float]]:
-    """Return what each supply of a mix costs; what belongs to none is the rest."""
+    # what each supply costs; a part that nobody would see as a bar joins what belongs to no supply
     parts: dict[str, float] = {}
-    for row in answer["plan"]:
-        label = row["option"].removeprefix("use of ").replace("_", " ")
+    for entry in answer["plan"]:
+        label = entry["option"].removeprefix("use of ").replace("_", " ")
         label = "owned servers" if label == "own" else label
-        parts[label] = parts.get(label, 0.0) + row["cost_usd"]
-    small = max(abs(answer["cost_usd"]), 1.0) / 500  # a bar that nobody would see joins what belongs to no supply
-    remainder_usd = answer["cost_usd"] - sum(parts.values())
+        parts[label] = parts.get(label, 0.0) + entry["cost_usd"]
+    small = max(abs(cost), 1.0) / 500
+    remainder_usd = cost - sum(parts.values())
     remainder_usd += sum(usd for usd in parts.values() if abs(usd) <= small)
     shown = [(label, usd) for label, usd in parts.items() if abs(usd) > small]
-    return [*shown, *([(REST, remainder_usd)] if abs(remainder_usd) > small / 100 else [])]
+    shown += [(REST, remainder_usd)] if abs(remainder_usd) > small / 100 else []
+    return MixPage(scale, answers, figures, shown, what_if, years)

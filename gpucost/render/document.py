@@ -152,9 +152,15 @@ def amount(value: Any, unit: str) -> str:
     >>> amount(0.177, "seconds"), amount(0.00913, "seconds"), amount(2.4e-6, "seconds")
     ('0.177 s', '9.13 ms', '2.4 µs')
     """
-    text = figure(value, unit)
-    # a short time has named its own unit already
-    return text if text.endswith("s") and unit == "seconds" else _with_unit(text, unit)
+    text, short = figure(value, unit), short_unit(unit)
+    if unit == "seconds" and text.endswith("s"):  # a short time has named its own unit already
+        return text
+    if text == MISSING or not short or short == "%":  # a share has its sign
+        return text
+    if short.startswith("$"):  # "$/GPU-h": the dollar goes before the figure, the rest behind it
+        sign = "-" if text.startswith("-") else ""
+        return f"{sign}${text.lstrip('-')}{short[1:]}"
+    return f"{text} {short}"
 
 
 def figure(value: Any, unit: str) -> str:
@@ -166,17 +172,6 @@ def figure(value: Any, unit: str) -> str:
     if unit == "seconds" and isinstance(value, float) and 0 < value < 0.1:
         return f"{format_value(value * 1e3)} ms" if value >= 1e-4 else f"{format_value(value * 1e6)} µs"
     return format_value(value, unit)
-
-
-def _with_unit(text: str, unit: str) -> str:
-    """Put the unit beside a formatted number."""
-    short = short_unit(unit)
-    if text == MISSING or not short or short == "%":
-        return text
-    if short.startswith("$"):  # "$/GPU-h": the dollar goes before the figure, the rest behind it
-        sign = "-" if text.startswith("-") else ""
-        return f"{sign}${text.lstrip('-')}{short[1:]}"
-    return f"{text} {short}"
 
 
 # --- The document.

@@ -78,6 +78,33 @@ def document(answer: Estimate) -> Document:
         description = f"Bill of the top offer: {amounts}."
         picture = Chart("stacked", "Cost breakdown", description, parts, Axis("offer"), Axis("cost_usd"), series="part")
         bill = [bill_table(lines, best["cost_usd"]), picture]
+    # the first offer of each region; a single one is in the table of all offers already
+    by_region = [
+        {
+            **row,
+            "region": row["region"] or "any region",
+            "option": option_text(row["option"], row["term_months"]),
+            "cluster": f"{row['gpus']:,} × {row['gpu']}",
+            "order": "can be ordered" if is_orderable(row) else "may be gone",
+        }
+        for row in answer.get("regions") or ()
+    ]
+    regions = [Table(columns_of("estimate regions"), by_region, interactive=True)] if len(by_region) > 1 else []
+    # the prices of the top offer's chip by month; of a single month there is no line
+    history: list[Block] = []
+    months = answer.get("price_history") or []
+    if len(months) > 1:
+        description = (
+            f"On-demand prices of {best['gpu']} by month: the median, and a line from the lowest to the highest. The"
+            " providers observed differ from month to month."
+        )
+        price = Axis("usd_per_gpu_hour", "median price", "USD per GPU-hour")
+        low, high = "low_usd_per_gpu_hour", "high_usd_per_gpu_hour"
+        history = [
+            Chart(
+                "line", "Price history", description, months, Axis("month"), price, label="prices", low=low, high=high
+            )
+        ]
     names = [
         f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']} {option_text(row['option'], row['term_months'])}"
         for row in options
@@ -95,7 +122,7 @@ def document(answer: Estimate) -> Document:
         ),
         Section("", _figures(answer, best), detail=True, paper=True),
         Section(heading, offers_table(columns_of("estimate"), options, left_out(answer)), paper=True),
-        Section("The first offer of each region", _regions(answer), detail=True),
+        Section("The first offer of each region", regions, detail=True),
         Section("Cost against time", _scaling(answer)),
         Section("What would change the cost", _changes(answer), paper=True),
         Section("What makes the range", [Paragraph(range_text(training_causes(answer, best)))]),
@@ -106,7 +133,7 @@ def document(answer: Estimate) -> Document:
             offer_bars(options, names, keys, bars_title, "{} Lines span 80 % of what may happen."),
             detail=True,
         ),
-        Section("Price history", _history(answer), detail=True),
+        Section("Price history", history, detail=True),
         Section("What limits the speed", bounds, detail=True),
         Section("Offers left out, and why", excluded_table(left_out(answer)), detail=True),
         headline=answer.get("headline", ""),
@@ -187,21 +214,6 @@ def _figures(answer: Estimate, best: RankedOption) -> list[Block]:
 _OF_A_POINT = ("gpus", "gpu", "days", "cost_usd", "provider", "option", "term_months", "region", "age_days")
 
 
-def _regions(answer: Estimate) -> list[Block]:
-    """Return the first offer of each region; a single one is in the table of all offers already."""
-    rows = [
-        {
-            **row,
-            "region": row["region"] or "any region",
-            "option": option_text(row["option"], row["term_months"]),
-            "cluster": f"{row['gpus']:,} × {row['gpu']}",
-            "order": "can be ordered" if is_orderable(row) else "may be gone",
-        }
-        for row in answer.get("regions") or ()
-    ]
-    return [Table(columns_of("estimate regions"), rows, interactive=True)] if len(rows) > 1 else []
-
-
 def _scaling(answer: Estimate) -> list[Block]:
     """Return the top offer at other sizes of its cluster."""
     rows = answer["scaling"]
@@ -265,17 +277,3 @@ def _layout(best: RankedOption) -> list[Block]:
     description = f"The longest part of a step is {part.removesuffix('_s').replace('_', ' ')}, {longest}."
     time = Axis("time_s", "time", "seconds")
     return [facts, Chart("bar", "Where the time of a step goes", description, rows, Axis("part"), time)]
-
-
-def _history(answer: Estimate) -> list[Block]:
-    """Return the prices of the top offer's chip by month; of a single month there is no line."""
-    rows = answer.get("price_history") or []
-    if len(rows) < 2:
-        return []
-    description = (
-        f"On-demand prices of {answer['options'][0]['gpu']} by month: the median, and a line from the lowest to the "
-        "highest. The providers observed differ from month to month."
-    )
-    price = Axis("usd_per_gpu_hour", "median price", "USD per GPU-hour")
-    low, high = "low_usd_per_gpu_hour", "high_usd_per_gpu_hour"
-    return [Chart("line", "Price history", description, rows, Axis("month"), price, label="prices", low=low, high=high)]

@@ -27,12 +27,25 @@ def answers(answer: Tco) -> dict[str, str]:
     changes = f"Whoever asked gave {', '.join(given)}" if given else "Whoever asked gave no input"
     issued = answer.get("issued")
     by = f" {issued['status'].capitalize()} by {issued['by'] or 'nobody named'} on {issued['on']}." if issued else ""
+    # of the inputs without a source, those that move the answer most: the sensitivity has them in this order
+    assumed = {row["name"]: row for row in inputs if row["status"] == "assumed"}
+    without = len(assumed)
+    moving = [row["name"] for row in answer["sensitivity"] if row["name"] in assumed][:_MOST]
+    most = ", ".join(_input_text(assumed[name]) for name in moving)
+    movers = f"those that move the answer most: {most}." if most else "none of them moves the answer much."
+    # whether the lines, months and years add up
+    gap, npv = gap_usd(answer), answer["npv_usd"]
+    own, rent = (sum(row["side"] == side for row in answer["lines"]) for side in ("own", "rent"))
+    sums = (
+        f"the {counted(own, 'line')} of buying add up to ${npv['own']:,.0f}, the {counted(rent, 'line')} of renting to"
+        f" ${npv['rent']:,.0f}, and the months to the years"
+    )
     return {
         "Where does this number come from?": _origin(answer, inputs),
         "When was it true?": _dates(answer, inputs),
         "Who changed it?": f"{changes}; all others are as shipped.{by}",
-        "What is assumed?": _assumed(answer, inputs),
-        "Does it add up?": _sums(answer),
+        "What is assumed?": f"{without} of {counted(len(inputs), 'input')} that count have no source; {movers}",
+        "Does it add up?": f"Yes: {sums}, to the cent." if gap < _CENT else f"No: {sums}, but for ${gap:,.2f}.",
     }
 
 
@@ -75,18 +88,6 @@ def _input_text(row: Row) -> str:
     return text if text.endswith(f" {heading_of(row['name'])}") else f"{heading_of(row['name'])} {text}"
 
 
-def _assumed(answer: Tco, inputs: list[Row]) -> str:
-    """Say how many inputs have no source, and which of them move the answer most."""
-    # the sensitivity lists inputs by how far they move the answer
-    without = {row["name"]: row for row in inputs if row["status"] == "assumed"}
-    moving = [row["name"] for row in answer["sensitivity"] if row["name"] in without][:_MOST]
-    most = ", ".join(_input_text(without[name]) for name in moving)
-    text = f"{len(without)} of {counted(len(inputs), 'input')} that count have no source"
-    return (
-        f"{text}; those that move the answer most: {most}." if most else f"{text}; none of them moves the answer much."
-    )
-
-
 def gap_usd(answer: Tco) -> float:
     """Return the most by which sums of the answer differ: lines and present values, months, years and lines."""
     gaps = []
@@ -97,15 +98,3 @@ def gap_usd(answer: Tco) -> float:
         gaps.append(sum(row["total_usd"] for row in rows) - paid)
         gaps.append(sum(row[f"{side}_total_usd"] for row in answer["by_year"]) - paid)  # type: ignore[literal-required]
     return max(map(abs, gaps))
-
-
-def _sums(answer: Tco) -> str:
-    """Say whether the lines, months and years add up."""
-    gap = gap_usd(answer)
-    own, rent = (sum(row["side"] == side for row in answer["lines"]) for side in ("own", "rent"))
-    npv = answer["npv_usd"]
-    sums = (
-        f"the {counted(own, 'line')} of buying add up to ${npv['own']:,.0f}, the {counted(rent, 'line')} of renting to"
-        f" ${npv['rent']:,.0f}, and the months to the years"
-    )
-    return f"Yes: {sums}, to the cent." if gap < _CENT else f"No: {sums}, but for ${gap:,.2f}."

@@ -40,6 +40,15 @@ def document(answer: Fit) -> Document:
     terms = [
         Fact(row["component"], row["needed_gb"], _GB, note=note) for row, note in zip(components, notes, strict=True)
     ]
+    # the changes that were tried, the gentlest that works first
+    changes: list[Block] = []
+    if answer["changes"]:
+        helpful = [row for row in answer["changes"] if row["helps"]]
+        fruitless = [row["change"] for row in answer["changes"] if not row["helps"]]
+        nothing = Paragraph("None of the changes tried helps.", style="note")
+        changes.append(Table(columns_of("fit changes"), helpful[:_HELPFUL]) if helpful else nothing)
+        if fruitless:
+            changes.append(Paragraph(f"Tried without effect: {', '.join(fruitless[:_VAIN])}.", style="note"))
     savers_note = (
         f"Each alone, on {answer['gpus']} × {answer['gpu']} in the layout above without recomputation; fp8 as a range"
         " from its smaller inputs to its copies of the weights, while master weights and moments stay."
@@ -62,7 +71,7 @@ def document(answer: Fit) -> Document:
         ),
         Section(
             "What would make it fit" if not answer["fits"] else "What would need fewer GPUs",
-            _changes(answer),
+            changes,
             paper=True,
         ),
         Section(
@@ -155,19 +164,6 @@ def _closeness(answer: Fit) -> str:
     if not answer["fits"] and answer["needed_low_gb"] <= answer["usable_gb"]:
         return "It only just fails: some software needs less memory."
     return ""
-
-
-def _changes(answer: Fit) -> list[Block]:
-    """Return the changes that were tried, the gentlest that works first."""
-    if not answer["changes"]:
-        return []
-    helpful = [row for row in answer["changes"] if row["helps"]]
-    fruitless = [row["change"] for row in answer["changes"] if not row["helps"]]
-    nothing = Paragraph("None of the changes tried helps.", style="note")
-    blocks: list[Block] = [Table(columns_of("fit changes"), helpful[:_HELPFUL]) if helpful else nothing]
-    if fruitless:
-        blocks.append(Paragraph(f"Tried without effect: {', '.join(fruitless[:_VAIN])}.", style="note"))
-    return blocks
 
 
 # --- Serving.

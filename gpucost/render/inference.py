@@ -60,6 +60,15 @@ def document(answer: Inference) -> Document:
     options = answer["options"]
     lines, month_usd = options[0]["lines"], options[0]["usd_per_month"]
     bill = [bill_table(lines, month_usd, "Per month")] if lines else []
+    # Offers stand in three tables: free to leave, bound for a term, and those that may be interrupted. Where every
+    # offer is bound, they stand under the usual heading; the first table says what was left out.
+    excluded, headings = left_out(answer), columns_of("inference")
+    risky = [row for row in options if OPTIONS[row["option"]].interruptible]
+    bound = [row for row in options if row not in risky and OPTIONS[row["option"]].family == "committed"]
+    free = [row for row in options if row not in risky and row not in bound]
+    heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
+    parts = [(heading, free), (heading if not free else _BOUND, bound), (_RISKY, risky)]
+    offers = [(title, rows) for title, rows in parts if rows]
     across, up = Axis("tpot_ms", log=True), Axis("usd_per_mtok", log=True)
     picture = offers_picture(ways(answer), across, up, "Cost per million tokens against latency")
     names = [f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']}" for row in options]
@@ -78,7 +87,10 @@ def document(answer: Inference) -> Document:
         Section("", _figures(answer), detail=True, paper=True),
         Section("", [Paragraph(line) for line in answer["said"]], paper=True),
         Section("Service level: the cheapest of each accelerator", _levels(answer)),
-        *_offers(answer),
+        *(
+            Section(title, offers_table(headings, rows, [] if number else excluded), paper=not number)
+            for number, (title, rows) in enumerate(offers)
+        ),
         Section("Self-host or API", _api(answer)),
         Section("Bill of the top offer", bill),
         Section("Speed against cost", [*tradeoff, *not_included(answer["not_included"])]),
@@ -87,23 +99,6 @@ def document(answer: Inference) -> Document:
         screen=_screen(answer),
         name=f"Serve {answer['request']['model']}, {format_count(options[0]['tokens_per_month'])} tokens a month",
     )
-
-
-def _offers(answer: Inference) -> list[Section]:
-    """Return the offers in three tables: free to leave, bound for a term, and those that may be interrupted."""
-    stay = [row for row in answer["options"] if not OPTIONS[row["option"]].interruptible]
-    risky = [row for row in answer["options"] if OPTIONS[row["option"]].interruptible]
-    excluded, headings = left_out(answer), columns_of("inference")
-    heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
-    bound = [row for row in stay if OPTIONS[row["option"]].family == "committed"]
-    free = [row for row in stay if row not in bound]
-    # where every offer is bound, they stand under the usual heading; the first table says what was left out
-    parts = [(heading, free), (heading if not free else _BOUND, bound), (_RISKY, risky)]
-    filled = [(title, rows) for title, rows in parts if rows]
-    return [
-        Section(title, offers_table(headings, rows, [] if number else excluded), paper=not number)
-        for number, (title, rows) in enumerate(filled)
-    ]
 
 
 def _screen(answer: Inference) -> list[Block]:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from gpucost.render.document import (
-    Block,
     Document,
     KeyFigures,
     Paragraph,
@@ -36,7 +35,23 @@ def write(document: Document) -> str:
         if section.title:
             lines += [f"## {escape(section.title)}", ""]
         for block in section.blocks:
-            lines += [*_block(block), ""]
+            if isinstance(block, Paragraph) and block.style == "code":
+                lines += ["```", *block.text.splitlines(), "```", ""]
+            elif isinstance(block, Paragraph):
+                lines += [f"**{escape(block.text)}**" if block.style == "lead" else escape(block.text), ""]
+            elif isinstance(block, KeyFigures):
+                lines += [f"**{escape(block.title)}**", ""] if block.title else []
+                for fact in block.items:
+                    label = f"{escape(fact.label)}:" if block.style == "plain" else f"**{escape(fact.label)}**"
+                    lines.append(f"- {label} {escape(fact_text(fact))}")
+                lines.append("")
+            elif isinstance(block, Table):
+                lines += [*table_lines(block), ""]
+            else:
+                # the picture as text, and in words for those who read it aloud
+                _, *picture = plot(block, _PLOT)
+                lines += [f"**{escape(block.title)}**", "", "```text", *picture, "```", ""]
+                lines += [escape(block.description), ""]
     if document.sources:
         lines += [
             "## Sources",
@@ -63,26 +78,6 @@ def escape(text: object) -> str:
     for sign in "|*_`[]":
         escaped = escaped.replace(sign, "\\" + sign)
     return " ".join(escaped.split())
-
-
-def _block(block: Block) -> Iterator[str]:
-    if isinstance(block, Paragraph):
-        if block.style == "code":
-            yield from ("```", *block.text.splitlines(), "```")
-        else:
-            yield f"**{escape(block.text)}**" if block.style == "lead" else escape(block.text)
-    elif isinstance(block, KeyFigures):
-        if block.title:
-            yield from (f"**{escape(block.title)}**", "")
-        for fact in block.items:
-            label = f"{escape(fact.label)}:" if block.style == "plain" else f"**{escape(fact.label)}**"
-            yield f"- {label} {escape(fact_text(fact))}"
-    elif isinstance(block, Table):
-        yield from table_lines(block)
-    else:
-        # the picture as text, and in words for those who read it aloud
-        _, *picture = plot(block, _PLOT)
-        yield from (f"**{escape(block.title)}**", "", "```text", *picture, "```", "", escape(block.description))
 
 
 def table_lines(table: Table) -> Iterator[str]:

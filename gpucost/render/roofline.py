@@ -3,7 +3,6 @@
 from gpucost.answers.training import BOUND_WORDS, Roofline
 from gpucost.render.document import (
     Axis,
-    Block,
     Chart,
     Document,
     Fact,
@@ -20,38 +19,28 @@ _MOST_POINTS, _MOST_CHANGES = 8, 4  # on one screen; the document shows all
 
 def document(answer: Roofline) -> Document:
     """Return the document of a roofline."""
-    return document_of(
-        answer,
-        f"Roofline: {answer['subject']}",
-        Section("Roofs", [_roofs(answer)]),
-        Section("Plot", plot(answer)),
-        Section("Operations under the roofs", [table(answer)]),
-        Section("What would help", _advice(answer)),
-        screen=_screen(answer),
+    roofs = (
+        Fact(f"Dense {answer['precision']} peak", answer["peak_tflops"], "TFLOP per second, dense"),
+        Fact("Memory bandwidth", answer["hbm_gb_per_s"], "GB per second, one direction"),
+        # from so many FLOP for each byte on, the peak limits and not the memory (Williams et al. 2009)
+        Fact("Ridge", answer["ridge_flop_per_byte"], "FLOP per byte"),
+        Fact("Scale-up link", answer["scaleup_gb_per_s"], "GB per second, one direction"),
+        Fact("Scale-out network", answer["scaleout_gb_per_s"], "GB per second, one direction"),
     )
-
-
-def _screen(answer: Roofline) -> list[Block]:
-    """Return what one screen shows: the operations that take longest, and what would help."""
+    # a screen shows the operations that take longest; of a step each has its share of the time, alone it has none
     points = answer["points"][:_MOST_POINTS]
-    # of a step each operation has its share of the time; a single operation has none
     several = len({row["share_fraction"] for row in points}) > 1
     names = columns_of("roofline step" if several else "roofline operation")
     rows = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in points]
     next_step = "Next: --details (roofs, plot, time under each roof alone), --precision, --gpus, -o roofline.html."
-    return [Table(names, rows), *_advice(answer, _MOST_CHANGES, "What would help"), Paragraph(next_step)]
-
-
-def _roofs(answer: Roofline) -> KeyFigures:
-    """Return the roofs of the chip."""
-    return KeyFigures(
-        (
-            Fact(f"Dense {answer['precision']} peak", answer["peak_tflops"], "TFLOP per second, dense"),
-            Fact("Memory bandwidth", answer["hbm_gb_per_s"], "GB per second, one direction"),
-            Fact("Ridge", answer["ridge_flop_per_byte"], "FLOP per byte"),
-            Fact("Scale-up link", answer["scaleup_gb_per_s"], "GB per second, one direction"),
-            Fact("Scale-out network", answer["scaleout_gb_per_s"], "GB per second, one direction"),
-        )
+    return document_of(
+        answer,
+        f"Roofline: {answer['subject']}",
+        Section("Roofs", [KeyFigures(roofs)]),
+        Section("Plot", plot(answer)),
+        Section("Operations under the roofs", [table(answer)]),
+        Section("What would help", _advice(answer)),
+        screen=(Table(names, rows), *_advice(answer, _MOST_CHANGES, "What would help"), Paragraph(next_step)),
     )
 
 

@@ -115,18 +115,6 @@ def write_document(document: Document, path: str) -> None:
         book.close()
 
 
-def _pick_fields(fields: str, available: Sequence[str]) -> list[str]:
-    """Split --fields and refuse a column that does not exist, with the nearest ones."""
-    names = list(dict.fromkeys(name.strip() for name in fields.split(",") if name.strip()))
-    if not names:
-        raise UsageError("--fields names no column. Separate names by commas, or leave it out.")
-    for name in names:
-        if name not in available:
-            near = nearest(name, available, 3, 0.4)
-            raise UnknownNameError("column", name, near, f"Columns: {', '.join(available)}.")
-    return names
-
-
 def _table(rows: Rows, headings: Sequence[str | Column], fields: str | None, title: str) -> Table:
     """Return the rows as a table with the headings of the list, or with the fields that were asked for."""
     default = columns(*headings)
@@ -135,9 +123,14 @@ def _table(rows: Rows, headings: Sequence[str | Column], fields: str | None, tit
     # of no rows nobody knows the keys: then every name that could be one is taken at its word
     keys = (key for row in rows for key in row) if rows else filter(str.isidentifier, map(str.strip, fields.split(",")))
     available = list(dict.fromkeys([*keys, *(column.key for column in default)]))
-    return Table(
-        tuple(Column(name, heading=name, verbatim=True) for name in _pick_fields(fields, available)), rows, title=title
-    )
+    names = list(dict.fromkeys(name.strip() for name in fields.split(",") if name.strip()))
+    if not names:
+        raise UsageError("--fields names no column. Separate names by commas, or leave it out.")
+    for name in names:
+        if name not in available:
+            near = nearest(name, available, 3, 0.4)
+            raise UnknownNameError("column", name, near, f"Columns: {', '.join(available)}.")
+    return Table(tuple(Column(name, heading=name, verbatim=True) for name in names), rows, title=title)
 
 
 # --- Histories of prices.

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucost.answers.ownership import CashMonth, CostLine, Tco, TwoWay, interruptible, leading, promised
+from gpucost.answers.ownership import CashMonth, CostLine, Tco, interruptible, leading, promised
 from gpucost.money.statements import ROWS
 from gpucost.render import evidence
 from gpucost.render.decision import TITLE, decision_of
@@ -75,18 +75,6 @@ def tornado(answer: Tco) -> list[Block]:
         Chart("tornado", title, description, bars, Axis("name"), saving, low=low, high=high, base=base),
         *flip_note,
     ]
-
-
-def _grid_of_two(grid: TwoWay) -> Chart:
-    """Draw what owning saves over two inputs."""
-    x, y = grid["x"], grid["y"]
-    data = [
-        {x: format_value(across, unit_of(x)), y: format_value(up, unit_of(y)), "saving_usd": saving}
-        for up, row in reversed(list(zip(grid["y_values"], grid["saving_usd"], strict=True)))
-        for across, saving in zip(grid["x_values"], row, strict=True)
-    ]
-    description = f"Present value of what owning saves, by {heading_of(x)} and {heading_of(y)}; above zero buying wins."
-    return Chart("heat", "What owning saves", description, data, Axis(x), Axis(y), value="saving_usd")
 
 
 def breakdown(rows: Sequence[CostLine]) -> list[Block]:
@@ -162,6 +150,16 @@ def document(answer: Tco) -> Document:
     values = {row["name"]: row["value"] for row in answer["assumptions"]}
     # the request may leave both to the defaults
     gpus, gpu = request.get("gpus") or int(float(values["gpus"] or 0)), request.get("gpu") or "GPUs"
+    # what owning saves over two inputs; the largest of the upright one on top, as on a map
+    grid = answer["two_way"]
+    x, y = grid["x"], grid["y"]
+    cells = [
+        {x: format_value(across, unit_of(x)), y: format_value(up, unit_of(y)), "saving_usd": saving}
+        for up, row in reversed(list(zip(grid["y_values"], grid["saving_usd"], strict=True)))
+        for across, saving in zip(grid["x_values"], row, strict=True)
+    ]
+    description = f"Present value of what owning saves, by {heading_of(x)} and {heading_of(y)}; above zero buying wins."
+    two_inputs = Chart("heat", "What owning saves", description, cells, Axis(x), Axis(y), value="saving_usd")
     # what a board asks, with the answers; answers of older formulas have none
     decision = decision_of(answer)
     board = tuple(Fact(question, text) for question, text in decision.answers.items()) if decision else ()
@@ -190,7 +188,7 @@ def document(answer: Tco) -> Document:
             sensitivity,
             detail=True,
         ),
-        Section("Utilisation against rental price", [_grid_of_two(answer["two_way"])], detail=True),
+        Section("Utilisation against rental price", [two_inputs], detail=True),
         Section("Where the money goes", [*_pays(answer), *breakdown(answer["lines"])]),
         Section("Cash by year", [*_across("", answer["by_year"], "USD"), *foreign]),
         Section("Statements by fiscal year", _statements(answer), detail=True),
@@ -200,7 +198,11 @@ def document(answer: Tco) -> Document:
         evidence.section(answer),
         Section("Assumptions", assumptions, detail=True),
         headline=answer.get("headline", ""),
-        screen=_screen(answer),
+        screen=(
+            Table(_SHOWN, _ways(answer)),
+            KeyFigures(tuple(fact for fact in _facts(answer) if fact.value)),
+            Paragraph("All ways and years: --details · workbook: -o FILE.xlsx · also --rent, --plan."),
+        ),
         name=f"Rent or buy {gpus:,} × {chip_label(str(gpu))}, {span}",
     )
 
@@ -211,15 +213,6 @@ _SHOWN = (
     Column("hour", "per hour", right=True),
     Column("seller", "price"),
 )
-
-
-def _screen(answer: Tco) -> list[Block]:
-    """Return what one screen shows: each way with its cost, the decision, its year, what turns it, what was assumed."""
-    return [
-        Table(_SHOWN, _ways(answer)),
-        KeyFigures(tuple(fact for fact in _facts(answer) if fact.value)),
-        Paragraph("All ways and years: --details · workbook: -o FILE.xlsx · also --rent, --plan."),
-    ]
 
 
 def _ways(answer: Tco) -> list[Row]:
@@ -406,8 +399,19 @@ def _answer(answer: Tco) -> list[Block]:
             label = label[0].upper() + label[1:]
         saving_usd = runner_up["npv_usd"] - best["npv_usd"]
         saving_of_best.append(Fact(label, saving_usd, "USD", rival.get("saving_p10_usd"), rival.get("saving_p90_usd")))
+    # the purchase in cash, what financing adds to what it saves, and the return on the equity
+    paid: list[Fact] = []
+    if financing := answer.get("financing"):
+        rate = format_named("debt_rate_fraction", financing["debt_rate_fraction"])
+        note = f"at {rate} a year, the cost of debt after tax"
+        paid = [
+            Fact("Owning, paid in cash", financing["own_in_cash_usd"], "USD"),
+            Fact("Owning saves, paid in cash", financing["saving_in_cash_usd"], "USD"),
+            Fact(f"The {financing['kind']} adds", financing["adds_usd"], "USD", note=note),
+            Fact("IRR of the equity, after financing", financing["equity_irr_fraction"], "fraction of one"),
+        ]
     facts = (
-        *_paid(answer),
+        *paid,
         Fact("Owning, present value", npv["own"], "USD", *ends.get("own", ())),
         Fact("Renting, present value", npv["rent"], "USD", *ends.get("rent", ())),
         *saving_of_best,
@@ -432,22 +436,6 @@ def _answer(answer: Tco) -> list[Block]:
         *range_note,
         Paragraph(answer["conventions"], "note"),
         *([Paragraph(f"Only one side pays for: {', '.join(unequal_items)}.")] if unequal_items else []),
-    ]
-
-
-def _paid(answer: Tco) -> list[Fact]:
-    """Return the purchase in cash, what financing adds to what it saves, and the return on the equity."""
-    financing = answer.get("financing")
-    if not financing:
-        return []
-    note = (
-        f"at {format_named('debt_rate_fraction', financing['debt_rate_fraction'])} a year, the cost of debt after tax"
-    )
-    return [
-        Fact("Owning, paid in cash", financing["own_in_cash_usd"], "USD"),
-        Fact("Owning saves, paid in cash", financing["saving_in_cash_usd"], "USD"),
-        Fact(f"The {financing['kind']} adds", financing["adds_usd"], "USD", note=note),
-        Fact("IRR of the equity, after financing", financing["equity_irr_fraction"], "fraction of one"),
     ]
 
 

@@ -295,24 +295,24 @@ def _screenful(document: Document, terminal: Terminal) -> list[str]:
             more = f"{counted(left, 'more warning' if warnings else 'warning')} with --details."
             shown_warnings = (*all_warnings[:warnings], more)
         for short in (False, True):
-            blocks = [_cut(block, rows, short) for block in document.screen]
+            # a block keeps its first rows, a chart fewer than a table; what is cut of tables is counted below them
+            blocks: list[Block] = []
+            for block in document.screen:
+                if isinstance(block, KeyFigures) and short:
+                    facts = (
+                        fact if fact.shorter is None else replace(fact, value=fact.shorter) for fact in block.items
+                    )
+                    block = replace(block, items=tuple(fact for fact in facts if fact.value != ""))
+                elif isinstance(block, Table):
+                    block = replace(block, most=rows)
+                elif isinstance(block, Chart) and block.kind == "bar":  # others are as high whatever they show
+                    block = replace(block, data=block.data[: max(rows - 3, 1)])
+                blocks.append(block)
             lines = [*_head(document, terminal, brief=True), *_section(Section("", blocks), terminal)]
             lines += _foot(document, terminal, shown_warnings, brief=True)[1:]
             if len(lines) <= _SCREEN_LINES:
                 return lines
     return lines  # of a narrow terminal: the shortest that there is
-
-
-def _cut(block: Block, rows: int, short: bool) -> Block:
-    """Return a block with its first rows, a chart with fewer than a table; what is cut of tables is counted."""
-    if isinstance(block, KeyFigures) and short:
-        facts = (fact if fact.shorter is None else replace(fact, value=fact.shorter) for fact in block.items)
-        return replace(block, items=tuple(fact for fact in facts if fact.value != ""))
-    if isinstance(block, Table):
-        return replace(block, most=rows)
-    if isinstance(block, Chart) and block.kind == "bar":
-        return replace(block, data=block.data[: max(rows - 3, 1)])
-    return block  # other charts are as high whatever they show
 
 
 def _head(document: Document, terminal: Terminal, *, brief: bool = False) -> list[str]:

@@ -42,6 +42,20 @@ def document(answer: Throughput) -> Document:
         f"{verdict}: needs {need:.1f} GB per GPU, {usable:.1f} usable. A step"
         f" takes {answer['step_s']:,.3g} s. Layout: {layout}, {run}. Software stack: {answer['software']}."
     )
+    # MFU counts what the model needs, HFU also what recomputation does again (Chowdhery et al. 2022, appendix B)
+    low, high = answer["tokens_per_s_per_gpu_low"], answer["tokens_per_s_per_gpu_high"]
+    unit, share = "tokens per second per GPU", "fraction of one"
+    room = f"{'fits' if answer['fits'] else 'DOES NOT FIT'}: {usable:.1f} GB usable"
+    mfu_note = "model FLOP: 6·N + causal attention, no input embedding"
+    speed = (
+        Fact("Tokens per second, all GPUs", answer["tokens_per_s"], "tokens per second"),
+        Fact("Tokens per second per GPU", answer["tokens_per_s_per_gpu"], unit, low, high),
+        Fact("Step", answer["step_s"], "seconds"),
+        Fact("MFU", answer["mfu_fraction"], share, note=mfu_note),
+        Fact("HFU", answer["hfu_fraction"], share, note="hardware FLOP, including recomputation"),
+        Fact("Dense peak", answer["peak_tflops"], "TFLOP per second, dense"),
+        Fact("Peak memory per GPU", need, "GB (1e9 bytes)", note=room),
+    )
     next_step = (
         "--details (other layouts, FLOP, memory), --tensor, --micro-batch …, --software, `gpucost roofline --model`"
     )
@@ -49,7 +63,7 @@ def document(answer: Throughput) -> Document:
     return document_of(
         answer,
         f"{answer['model']} on {answer['layout']['gpus']:,} × {answer['gpu']}",
-        Section("Speed", [_speed(answer)]),
+        Section("Speed", [KeyFigures(speed)]),
         Section("Layout", [KeyFigures(facts)]),
         Section("Time of a step by part", _parts(answer)),
         Section("Fastest layouts", table_of("", layouts, *columns_of("throughput layouts"))),
@@ -84,26 +98,6 @@ def serving_document(answer: ServingSpeeds) -> Document:
 def _gb(gib: float) -> float:
     """Return GiB, in which this answer counts, as GB, the unit of every other need for memory."""
     return gib * GIB / GB
-
-
-def _speed(answer: Throughput) -> KeyFigures:
-    """Return speed, time of a step, the share of the peak, and memory."""
-    # MFU counts what the model needs, HFU also what recomputation does again (Chowdhery et al. 2022, appendix B)
-    low, high = answer["tokens_per_s_per_gpu_low"], answer["tokens_per_s_per_gpu_high"]
-    unit = "tokens per second per GPU"
-    room = f"{'fits' if answer['fits'] else 'DOES NOT FIT'}: {_gb(answer['usable_memory_gib']):.1f} GB usable"
-    counted = "model FLOP: 6·N + causal attention, no input embedding"
-    return KeyFigures(
-        (
-            Fact("Tokens per second, all GPUs", answer["tokens_per_s"], "tokens per second"),
-            Fact("Tokens per second per GPU", answer["tokens_per_s_per_gpu"], unit, low, high),
-            Fact("Step", answer["step_s"], "seconds"),
-            Fact("MFU", answer["mfu_fraction"], "fraction of one", note=counted),
-            Fact("HFU", answer["hfu_fraction"], "fraction of one", note="hardware FLOP, including recomputation"),
-            Fact("Dense peak", answer["peak_tflops"], "TFLOP per second, dense"),
-            Fact("Peak memory per GPU", _gb(answer["memory_gib"]), "GB (1e9 bytes)", note=room),
-        )
-    )
 
 
 def _parts(answer: Throughput) -> list[Block]:

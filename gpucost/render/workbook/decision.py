@@ -19,6 +19,8 @@ from gpucost.render.workbook.live import LiveModel, compute
 from gpucost.render.workbook.mix import MixCells
 from gpucost.render.workbook.options import SENSITIVITY, RentOptions, SensitivityCases, of_legs, place_of
 
+# The page words what the other sheet computes: no formula on the page is longer than a reference, and a reader who
+# wants to know where a figure comes from finds it under its name.
 NAME, FIGURES = "Decision", "Decision figures"
 WIDTHS = (22, 10, 11, 10, 10, 10, 10, 13)
 FIGURES_WIDTHS = (26, 50, 18, 18, 28, 16, 16, 16, 16, 16)
@@ -28,6 +30,7 @@ _CHART_ROWS, _CHART_SIZE = 24, (710, 470)
 _TARGETS = ("npv_own_usd", "npv_rent_usd")
 _LABEL = 11  # points of a chart's labels: 8 where the print shrinks the page
 _BARS = ("end", "more", "less")
+# grey for ends, Okabe and Ito's vermilion and blue for more and less, as in the charts of pages
 _COLORS = {"end": "#6B7280", "more": "#D55E00", "less": "#0072B2"}
 _PER_HOUR = "USD per GPU-hour"
 _DAY_ZERO = date(1899, 12, 30)  # of a workbook's calendar
@@ -51,6 +54,7 @@ class DecisionCases(CaseBlock):
 
     def worth(self, name: str, side: str) -> Formula:
         """Return the present value of a side under a case."""
+        # the sheet of cases has a column for each, which is known by its place
         number = next(index for index, case in enumerate(self.cases) if case.label == name)
         line = f"npv_{side}_usd"
         return Formula(self.scalar(number, line, CASES), plain(self.cases[number].values[line]))
@@ -113,6 +117,7 @@ class _Figures:
 
     def constant(self, key: str, meaning: str, value: float, unit: str = "", name: str = "") -> None:
         """Write a figure that no formula follows, under a name of the book where other sheets read it."""
+        # grey: it may be changed, but is no input of the model
         self.rows[key], self.values[key] = self.sheet.next_row, value
         row = self.sheet.row(key, meaning, Cell(value, "shade", unit))
         if name:
@@ -210,6 +215,7 @@ def write(book: Workbook, sheet: Sheet, figures_sheet: Sheet, of: DecisionBook) 
     figures = _Figures(figures_sheet, of.decision.scale)
     figures_sheet.title(f"Figures behind the decision: {of.model.title}")
     figures_sheet.row(Cell("Every cell follows the inputs; the sheet Decision only words them.", "note"))
+    # XlsxWriter writes rows in order, but sheets in any: the figures come first, for sentences refer to their rows
     _write_figures(figures, of)
     bars = _write_bridge(book, figures, of)
     _write_page(book, sheet, figures, of, bars)
@@ -230,6 +236,7 @@ def _write_figures(figures: _Figures, of: DecisionBook) -> None:
     def add(key: str, meaning: str, kind: Kind, text: str, value: Any = ...) -> None:
         figures.add(key, meaning, kind, text, delivered[key] if value is ... else value)
 
+    # EDATE keeps the last day of a month where there is no such day, as `months_after` does
     def day(key: str) -> str:
         return f"EDATE({figures.here('start')},{key})"
 
@@ -268,6 +275,7 @@ def _write_figures(figures: _Figures, of: DecisionBook) -> None:
     )
     resale = of.line("own_resale_usd")
     add("resale", "what is got for what was bought", "usd", f"-SUM({resale})")
+    # payments begin when the hardware arrives; what is owed after the comparison is settled at its end
     term = f'IF({name("financing")}="loan",{name("loan_term_months")},{name("lease_term_months")})'
     last = f"MIN(INT({name('arrival_month')}+{term}),INT({name('months')}))"
     add("debt_on", "last payment of the loan or lease", "date", f'IF({name("financing")}="cash","none",{day(last)})')
@@ -276,6 +284,7 @@ def _write_figures(figures: _Figures, of: DecisionBook) -> None:
 
 
 def _number(value: Any) -> float | None:
+    """Return a figure of the model; None for one that is not a number."""
     return None if value != value else float(value)
 
 
@@ -412,6 +421,7 @@ def _write_payback(figures: _Figures, of: DecisionBook, day: Any) -> None:
 
     The funding is that of the plan as it is financed; it pays back as if it were paid in cash, as its return is.
     """
+    # Two running totals stand side by side, a row a month: as it is financed, and as if it were paid in cash.
     sheet, months = figures.sheet, of.model.months
     lines = ("saving_usd", "saving_in_cash_usd")
     top = sheet.next_row + 4  # the figures, their dates, and a heading stand between
@@ -456,11 +466,12 @@ def _write_payback(figures: _Figures, of: DecisionBook, day: Any) -> None:
 
 
 class _Bars(Struct, frozen=True):
-    """Where the bars of the bridge stand on the sheet of figures."""
+    """Where the cells of a chart of bars stand: the sheet, the first and last row, the column of their names."""
 
+    sheet: str
     first: int
     last: int
-    names: str
+    names: int
 
 
 def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> _Bars:
@@ -490,9 +501,10 @@ def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> _Bars:
     )
     first = sheet.next_row
     end = first + len(decision.bridge) + 1
-    levels = [npv["rent"]]
+    levels = [npv["rent"]]  # after renting and each cost line
     for _, usd in decision.bridge:
         levels.append(levels[-1] + usd)
+    # what is too small for a bar of its own is what all others leave, so that the bars end at buying in any case
     texts = [f"{rent}"]
     for row, (label, _) in enumerate(decision.bridge, first + 1):
         added = f"SUMIF({bar_cells},{address(row, 0)},{amount_cells})"
@@ -540,26 +552,21 @@ def _write_bridge(book: Workbook, figures: _Figures, of: DecisionBook) -> _Bars:
             Formula(wording, shown),
             *cells,
         )
-    return _Bars(first, end, sheet.name)
+    return _Bars(sheet.name, first, end, 1)
 
 
-def _chart_of(book: Workbook, bars: _Bars) -> Any:
-    """Return the bridge as a chart: bars that hang where the one before them ended, all drawn from nothing."""
+def _stacked_chart(book: Workbook, cells: _Bars, series: Sequence[tuple[str, int, str | None]]) -> Any:
+    """Return stacked bars: of each series its name, its column, and its colour; without one it only carries others."""
     chart = book.file.add_chart({"type": "bar", "subtype": "stacked"})
-    names = [bars.names, bars.first, 1, bars.last, 1]
-    series: list[tuple[str, int, str | None]] = [("", 5, None)]
-    series += [(kind, 6 + place, _COLORS[kind]) for place, kind in enumerate(_BARS)]
-    series += [(kind, 9 + place, _COLORS[kind]) for place, kind in enumerate(_BARS)]
     for name, column, color in series:
-        fill = {"none": True} if color is None else {"color": color}
         chart.add_series(
             {
                 "name": name,
-                "categories": names,
-                "fill": fill,
+                "categories": [cells.sheet, cells.first, cells.names, cells.last, cells.names],
+                "fill": {"none": True} if color is None else {"color": color},
                 "gap": 35,
                 "border": {"none": True},
-                "values": [bars.names, bars.first, column, bars.last, column],
+                "values": [cells.sheet, cells.first, column, cells.last, column],
             }
         )
     chart.set_legend({"none": True})
@@ -621,6 +628,7 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
             Cell(Formula(figures.wording("be_price"), figures.words["be_price"]), "figure"),
         ),
     ]
+    # in another currency, where the question asked for one: cells of the sheet Currency
     for label, name in of.codes.items():
         side = "npv_own" if label.startswith("Buying") else "npv_rent"
         money = answer["currency"]
@@ -631,12 +639,16 @@ def _write_page(book: Workbook, sheet: Sheet, figures: _Figures, of: DecisionBoo
         facts.append(("Buying beats renting, of draws", Cell(chance, "figure", "fraction of one")))
     _key_figures(sheet, facts)
     sheet.skip()
-    chart = _chart_of(book, bars)
+    # in the columns of the bridge: what carries a bar, then the colours above zero, then those below
+    series: list[tuple[str, int, str | None]] = [("", 5, None)]
+    series += [(kind, 6 + place, _COLORS[kind]) for place, kind in enumerate(_BARS)]
+    series += [(kind, 9 + place, _COLORS[kind]) for place, kind in enumerate(_BARS)]
+    chart = _stacked_chart(book, bars, series)
     _dress(chart, "From renting to buying, present value by cost line", scale)
     _place_chart(sheet, chart, "Bridge from the present value of renting to that of buying, by cost line")
     _write_risks(sheet, figures, of, usd)
     _write_reversals(sheet, figures, of)
-    sheet.page.set_h_pagebreaks([sheet.next_row])
+    sheet.page.set_h_pagebreaks([sheet.next_row])  # the first sheet of paper decides, the second gives the figures
     # both sides under what a board asks for
     sheet.row(Cell("What if: present values, the rest as planned", "heading"))
     _table_head(sheet, "case", "", "", "", ">buying", ">renting", ">buying saves", "cheaper")
@@ -687,7 +699,7 @@ def _of(figures: _Figures, key: str, unit: str) -> Cell:
 
 def _key_figures(sheet: Sheet, facts: Sequence[tuple[str, Cell]]) -> None:
     """Write key figures, two in a row."""
-    half = -(-len(facts) // 2)
+    half = -(-len(facts) // 2)  # read down the left side, then down the right
     for number in range(half):
         left, right = facts[number], facts[number + half] if number + half < len(facts) else None
         cells: list[Any] = [Cell(left[0], "key"), Cell("", "key"), left[1], None]
@@ -717,6 +729,7 @@ def _write_risks(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
     data.row(Cell("What moves the saving most", "heading"))
     data.heading("input", "from … to", "moves by", "flips the decision", "who answers")
     top = data.next_row
+    # all inputs with ends, by how far they move the saving now: the page takes the first three of them
     answer_line = of.model.answer
     for number, span in enumerate(spans):
         low, base, high = (
@@ -743,6 +756,7 @@ def _write_risks(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
 
     sheet.row(Cell("Three risks: what moves the saving most", "heading"))
     _table_head(sheet, "input", "from … to", "", "", ">saved, low", ">saved, high", ">flips it", "who answers")
+    # the same ranking as delivered, for the values that a cell shows until the book is recalculated
     order = sorted(range(len(spans)), key=lambda number: -spans[number].width)
     for rank, number in enumerate(order[:3], 1):
         entry = spans[number].entry
@@ -799,7 +813,7 @@ def _write_reversals(sheet: Sheet, figures: _Figures, of: DecisionBook) -> None:
     always = page.never(of.decision)
     plain_scale = page.Scale(False, 0)
     for row, key, cell in zip(of.decision.reversals, (*keys, ""), (*now, ""), strict=False):
-        if not key:
+        if not key:  # the length of the comparison: no formula finds its turn, so it stands as delivered
             flips: Any = page.in_words(row.kind, row.flips, plain_scale) if row.flips is not None else always
             cells: tuple[Any, Any] = (f"{flips} (as delivered)", Cell(Formula(name("months"), row.now), "right"))
         else:
@@ -851,6 +865,7 @@ def _write_years(sheet: Sheet, figures: _Figures, of: DecisionBook, usd: str) ->
             *(Cell(Formula(text, value), "right", usd) for text, value in zip(texts, values, strict=True)),
             Cell(Formula(f"{at[1]}-{at[0]}", values[1] - values[0]), "right", usd),
         )
+    # the sum reads the months themselves, not the years above it: a gap between them would show
     totals = [
         (f"SUM({line})", float(of.values[f"{side}_total_usd"].sum()))
         for line, side in zip(lines, ("own", "rent"), strict=True)
@@ -944,21 +959,9 @@ def write_mix_page(book: Workbook, sheet: Sheet, answer: Mix, cells: MixCells) -
     top = sheet.next_row + _CHART_ROWS + 2
     parts = [*wording.parts, ("The mix", answer["cost_usd"])]
     parts += [("best single option", alone)] if alone is not None else []
-    chart = book.file.add_chart({"type": "bar", "subtype": "stacked"})
-    span = (top, top + len(parts) - 1)
-    for name, column, color in (("", 5, None), ("", 4, _COLORS["less"])):
-        fill = {"none": True} if color is None else {"color": color}
-        chart.add_series(
-            {
-                "name": name,
-                "categories": [sheet.name, span[0], 0, span[1], 0],
-                "fill": fill,
-                "gap": 35,
-                "border": {"none": True},
-                "values": [sheet.name, span[0], column, span[1], column],
-            }
-        )
-    chart.set_legend({"none": True})
+    # the table below the chart: where each bar begins carries it, what it costs is drawn
+    cells_of_chart = _Bars(sheet.name, top, top + len(parts) - 1, 0)
+    chart = _stacked_chart(book, cells_of_chart, [("", 5, None), ("", 4, _COLORS["less"])])
     _dress(chart, "What the mix is made of, present value", scale)
     _place_chart(sheet, chart, "What each supply costs, up to the mix, and the best single option beside it")
     sheet.row(Cell("What the mix is made of, as delivered", "heading"))

@@ -86,19 +86,20 @@ def with_short_formulas(model: LiveModel) -> LiveModel:
     by_month = {"m", *(line.name for line in model.monthly)}
     by_month |= {f"part_{number}_of_{name}" for name in by_month for number in range(1, 10)}
 
-    def one(name: str) -> str:
+    # how long a name is at most where it is read: by name on one sheet, by address on the sheets of cases
+    def read_in_a_month(name: str) -> str:
         if name.endswith(ALL_MONTHS) or name in by_month:
             return _ROW if name.endswith(ALL_MONTHS) else _MONTH
         return max(f"{model.key}_{name}", _SCALAR, key=len)
 
-    def whole(name: str) -> str:
-        return _ROW if name in by_month else one(name)
+    def read_once(name: str) -> str:
+        return _ROW if name in by_month else read_in_a_month(name)
 
     return replace(
         model,
-        derived=shortened(model.derived, one),
-        monthly=shortened(model.monthly, one),
-        answers=shortened(model.answers, whole),
+        derived=shortened(model.derived, read_in_a_month),
+        monthly=shortened(model.monthly, read_in_a_month),
+        answers=shortened(model.answers, read_once),
     )
 
 
@@ -124,6 +125,7 @@ def compute(model: LiveModel, changes: Mapping[str, Value] | None = None) -> dic
 
     from gpucost.formula.arrays import evaluate
 
+    # float64 and not float: dividing by zero gives inf or NaN, as the formulas expect, where Python would raise
     values: dict[str, Any] = {}
     for name, value in {**model.starting_values(), **(changes or {})}.items():
         values[name] = value if isinstance(value, str) else np.float64("nan" if value is None else value)
@@ -174,15 +176,43 @@ def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMod
     summary_lines = [line.name for line in comparison.ANSWERS if not line.name.startswith(steps)]
     values = {row["name"]: row.get("value") for row in (*block["derived"], *block["answers"])}
     months = int(block["months"])
-    entries = map(_ownership_input, block["inputs"])
+    inputs = []
+    for row in block["inputs"]:
+        name = str(row["name"])
+        if not (name.isascii() and name.isidentifier()):  # it becomes the name of a cell, and answers come from outside
+            raise UsageError(f"the saved answer has an input called {name[:40]!r}, which no formula can name.")
+        entry = LiveInput(
+            name,
+            row["value"],
+            row.get("unit") or unit_of(name),
+            row.get("low"),
+            row.get("high"),
+            source_id=row.get("source_id") or "",
+            status=row.get("status") or "",
+            group=row.get("group") or "inputs",
+            description=row.get("description") or "",
+            choices=tuple(str(choice) for choice in row.get("choices") or () if choice),
+            # no comparison may be longer than the sheet of its months
+            minimum=row.get("minimum"),
+            maximum=float(months) if name == "months" else row.get("maximum"),
+            observed=str(row.get("observed") or ""),
+            counts=bool(row.get("counts", True)),
+        )
+        inputs.append(entry)
+    # fiscal year, quarter and name of each month, from the day of the first; without statements there are none
+    periods = []
+    if statements := payload.get("statements"):
+        start, end = date.fromisoformat(payload["cash_flows"][0]["on"]), int(statements["fiscal_year_end_month"])
+        for number in range(start.month - 1, start.month + months):
+            calendar_year, month = start.year + number // 12, number % 12 + 1
+            year, quarter = calendar_year + (month > end), (month - end - 1) % 12 // 3 + 1
+            periods.append((f"FY{year}", f"FY{year} Q{quarter}", f"{calendar_year}-{month:02d}"))
     ways = [row for row in payload["options"] if "rival" in row]
     rivals = {row["name"] for row in ways}  # owning has none where no way to rent is promised: nothing is ranked then
     return LiveModel(
         key=key,
         title=title,
-        inputs=tuple(  # no comparison may be longer than the sheet of its months
-            replace(entry, maximum=float(months)) if entry.name == "months" else entry for entry in entries
-        ),
+        inputs=tuple(inputs),
         derived=comparison.SCALARS,
         answer="npv_saving_usd",
         shown=tuple(summary_lines),
@@ -193,51 +223,15 @@ def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMod
         months=months,
         scenarios={row["name"]: row["changes"] for row in payload.get("scenarios") or () if row["changes"]} or None,
         ways=ways if "own" in rivals else [],
-        periods=_periods(payload, months),
+        periods=periods,
         compared_months=len(payload["cash_flows"]) - 1,
         expected={name: value for name, value in values.items() if isinstance(value, (int, float))},
     )
 
 
-def _periods(payload: Mapping[str, Any], months: int) -> list[tuple[str, str, str]]:
-    """Return fiscal year, quarter and name of the months, from the day of the first."""
-    statements = payload.get("statements")
-    if not statements:
-        return []
-    first, end = date.fromisoformat(payload["cash_flows"][0]["on"]), int(statements["fiscal_year_end_month"])
-    periods = []
-    for month in range(first.month - 1, first.month + months):
-        calendar, calendar_month = first.year + month // 12, month % 12 + 1
-        year, quarter = calendar + (calendar_month > end), (calendar_month - end - 1) % 12 // 3 + 1
-        periods.append((f"FY{year}", f"FY{year} Q{quarter}", f"{calendar}-{calendar_month:02d}"))
-    return periods
-
-
-def _ownership_input(row: Mapping[str, Any]) -> LiveInput:
-    name = str(row["name"])
-    if not (name.isascii() and name.isidentifier()):
-        raise UsageError(f"the saved answer has an input called {name[:40]!r}, which no formula can name.")
-    return LiveInput(
-        name,
-        row["value"],
-        row.get("unit") or unit_of(name),
-        row.get("low"),
-        row.get("high"),
-        source_id=row.get("source_id") or "",
-        status=row.get("status") or "",
-        group=row.get("group") or "inputs",
-        description=row.get("description") or "",
-        choices=tuple(str(choice) for choice in row.get("choices") or () if choice),
-        minimum=row.get("minimum"),
-        maximum=row.get("maximum"),
-        observed=str(row.get("observed") or ""),
-        counts=bool(row.get("counts", True)),
-    )
-
-
 # --- Serving: from tokens or utilisation to the bill; fleet and layout are pinned.
 
-SHOWN_SERVING = (
+_SHOWN_SERVING = (
     "usd_per_mtok",
     "usd_per_mtok_low",
     "usd_per_mtok_high",
@@ -264,44 +258,51 @@ def serving_model(payload: Mapping[str, Any], key: str, title: str) -> LiveModel
     if not options or not set(serving_bill.INPUT_NAMES) <= set(options[0].get("factors") or ()):
         return None
     option = options[0]
-    values = {**option["factors"], **_load_inputs(payload, option["factors"])}
+    # what a workbook asks beside the factors: how the load is given, and the hosted price
+    factors, request, against = option["factors"], payload.get("request") or {}, payload.get("breakeven") or {}
+    demanded = request.get("tokens_per_month") is not None or request.get("requests_per_s") is not None
+    capacity_hours = factors["serving_replicas"] * factors["replica_gpus"] * HOURS_PER_MONTH
+    values = {
+        **factors,
+        "demand_basis": _TOKENS if demanded else _UTILISATION,
+        "utilisation_fraction": factors["busy_gpu_hours"] / capacity_hours,
+        "api_usd_per_mtok": against.get("against_usd_per_mtok"),
+    }
+    hosted = [row for row in payload.get("api") or () if row.get("provider") == against.get("against_provider")]
+    sources = {
+        "usd_per_gpu_hour": str((option.get("source_ids") or [""])[0]),
+        "api_usd_per_mtok": str(hosted[0].get("source_id")) if hosted else "",
+    }
     entries = (*serving_bill.DEMAND_INPUTS, *serving_bill.INPUTS, *serving_bill.HOSTED_INPUTS)
     lines = (*serving_bill.WITH_DEMAND, *(serving_bill.HOSTED if values["api_usd_per_mtok"] else ()))
     return LiveModel(
         key=key,
         title=title,
         inputs=(
-            *(_serving_input(entry, values, payload, option) for entry in entries),
+            *(_serving_input(entry, values, sources.get(entry.name, "")) for entry in entries),
             *constants(serving_bill.CONSTANTS, {}),
         ),
         derived=lines,
         answer="usd_per_mtok",
-        shown=SHOWN_SERVING,
+        shown=_SHOWN_SERVING,
         expected=numbers(lines, option),
     )
 
 
-def _load_inputs(payload: Mapping[str, Any], factors: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a workbook asks beside the factors: how the load is given, and the hosted price."""
-    request = payload.get("request") or {}
-    demanded = request.get("tokens_per_month") is not None or request.get("requests_per_s") is not None
-    capacity_hours = factors["serving_replicas"] * factors["replica_gpus"] * HOURS_PER_MONTH
-    return {
-        "demand_basis": _TOKENS if demanded else _UTILISATION,
-        "utilisation_fraction": factors["busy_gpu_hours"] / capacity_hours,
-        "api_usd_per_mtok": (payload.get("breakeven") or {}).get("against_usd_per_mtok"),
-    }
-
-
-def _serving_input(
-    entry: Input, values: Mapping[str, Any], payload: Mapping[str, Any], option: Mapping[str, Any]
-) -> LiveInput:
-    name = entry.name
-    source = _source(name, payload, option)
-    low, high = _serving_ends(name, values)
+def _serving_input(entry: Input, values: Mapping[str, Any], source: str) -> LiveInput:
+    """Return an input with its ends: stated where there are any, a swing where the answer turns on it."""
+    name, value = entry.name, values[entry.name]
+    low, high = None, None
+    if name == "usd_per_gpu_hour":
+        cheap, dear = _PRICE_SWING
+        low, high = value * min(values["price_low_ratio"], cheap), value * max(values["price_high_ratio"], dear)
+    elif name == "tokens_per_month" and values["demand_basis"] == _TOKENS:
+        low, high = value * _LOAD_SWING[0], value * _LOAD_SWING[1]
+    elif name == "replica_output_tokens_per_s":
+        low, high = value * values["speed_low_ratio"], value * values["speed_high_ratio"]
     return LiveInput(
         name,
-        values[name],
+        value,
         _UNITS.get(name) or unit_of(name),
         low,
         high,
@@ -313,27 +314,6 @@ def _serving_input(
     )
 
 
-def _serving_ends(name: str, values: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    value = values[name]
-    if name == "usd_per_gpu_hour":
-        cheap, dear = _PRICE_SWING
-        return value * min(values["price_low_ratio"], cheap), value * max(values["price_high_ratio"], dear)
-    if name == "tokens_per_month" and values["demand_basis"] == _TOKENS:
-        return value * _LOAD_SWING[0], value * _LOAD_SWING[1]
-    if name == "replica_output_tokens_per_s":
-        return value * values["speed_low_ratio"], value * values["speed_high_ratio"]
-    return None, None
-
-
-def _source(name: str, payload: Mapping[str, Any], option: Mapping[str, Any]) -> str:
-    if name == "usd_per_gpu_hour":
-        return str((option.get("source_ids") or [""])[0])
-    if name != "api_usd_per_mtok":
-        return ""
-    provider = (payload.get("breakeven") or {}).get("against_provider")
-    return next((str(row.get("source_id")) for row in payload.get("api") or () if row.get("provider") == provider), "")
-
-
 # --- Training: from the MFU of the best offer to the bill; the fleet is pinned.
 
 _BYTES_PER_GB = 1e9
@@ -341,7 +321,7 @@ _DATASET = Line("dataset_gb", "dataset_bytes_per_token * tokens / bytes_per_gb",
 _PINNED_TRAINING = ("gpus", "nodes", "gpus_per_unit")
 _SPEED_FOLLOWS_FROM = ("model_flop_per_token", "peak_tflops")  # beside MFU; answers of old versions lack them
 _TRAINING_SWING = (0.8, 1.2)  # ends of an input for which nobody stated any
-SHOWN_TRAINING = (
+_SHOWN_TRAINING = (
     "cost_usd",
     "cost_low_usd",
     "cost_high_usd",
@@ -372,7 +352,14 @@ def training_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMode
     values, entries, lines = {**option["factors"]}, [*training_bill.INPUTS], expand(training_bill.LINES)
     fixed = {**training_bill.CONSTANTS}
     if all(values.get(name) for name in _SPEED_FOLLOWS_FROM):
-        values |= _speed(values)
+        # what the speed follows from: MFU, and the ends of its range as ratios
+        typical = values["tokens_per_s_per_gpu"]
+        peak_flop = values["peak_tflops"] * training_bill.SPEED_CONSTANTS["flop_per_tflop"]
+        values |= {
+            "mfu_fraction": typical * values["model_flop_per_token"] / peak_flop,
+            "speed_low_ratio": values["tokens_per_s_per_gpu_low"] / typical,
+            "speed_high_ratio": values["tokens_per_s_per_gpu_high"] / typical,
+        }
         follows = {line.name for line in training_bill.SPEED}
         entries = [*training_bill.SPEED_INPUTS, *(entry for entry in entries if entry.name not in follows)]
         lines, fixed = (*training_bill.SPEED, *lines), {**fixed, **training_bill.SPEED_CONSTANTS}
@@ -394,25 +381,23 @@ def training_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMode
         ),
         derived=lines,
         answer="cost_usd",
-        shown=SHOWN_TRAINING,
+        shown=_SHOWN_TRAINING,
         expected=numbers(lines, {**option["factors"], **option}),
     )
 
 
-def _speed(factors: Mapping[str, float]) -> dict[str, float]:
-    """Return what the speed follows from: MFU, and the ends of its range as ratios."""
-    typical = factors["tokens_per_s_per_gpu"]
-    peak_flop = factors["peak_tflops"] * training_bill.SPEED_CONSTANTS["flop_per_tflop"]
-    return {
-        "mfu_fraction": typical * factors["model_flop_per_token"] / peak_flop,
-        "speed_low_ratio": factors["tokens_per_s_per_gpu_low"] / typical,
-        "speed_high_ratio": factors["tokens_per_s_per_gpu_high"] / typical,
-    }
-
-
 def _training_input(entry: Input, values: Mapping[str, float], option: Mapping[str, Any]) -> LiveInput:
+    """Return an input with its ends: stated where there are any, a swing where the answer turns on it."""
     name, value, priced = entry.name, values[entry.name], entry.name == "usd_per_gpu_hour"
-    low, high = _training_ends(name, values)
+    low, high = None, None
+    if name == "mfu_fraction":
+        low, high = value * values["speed_low_ratio"], value * values["speed_high_ratio"]
+    elif name in ("preemptions_per_node_hour", "failures_per_gpu_year"):
+        low, high = values[f"{name}_low"], values[f"{name}_high"]
+    elif priced and (values["price_low_ratio"], values["price_high_ratio"]) != (1.0, 1.0):
+        low, high = value * values["price_low_ratio"], value * values["price_high_ratio"]
+    elif priced or name == "tokens":
+        low, high = value * _TRAINING_SWING[0], value * _TRAINING_SWING[1]
     return LiveInput(
         name,
         value,
@@ -423,22 +408,6 @@ def _training_input(entry: Input, values: Mapping[str, float], option: Mapping[s
         description=entry.description,
         source_id=str((option.get("source_ids") or [""])[0]) if priced else "",
         status="pinned" if name in _PINNED_TRAINING else "sourced" if priced else "",
-    )
-
-
-def _training_ends(name: str, values: Mapping[str, float]) -> tuple[float | None, float | None]:
-    """Return the low and high end of an input: stated where there are any, a swing where the answer turns on it."""
-    value = values[name]
-    if name == "mfu_fraction":
-        return value * values["speed_low_ratio"], value * values["speed_high_ratio"]
-    if name in ("preemptions_per_node_hour", "failures_per_gpu_year"):
-        return values[f"{name}_low"], values[f"{name}_high"]
-    if name == "usd_per_gpu_hour" and (values["price_low_ratio"], values["price_high_ratio"]) != (1.0, 1.0):
-        return value * values["price_low_ratio"], value * values["price_high_ratio"]
-    return (
-        (value * _TRAINING_SWING[0], value * _TRAINING_SWING[1])
-        if name in ("usd_per_gpu_hour", "tokens")
-        else (None, None)
     )
 
 

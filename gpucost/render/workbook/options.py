@@ -138,6 +138,7 @@ def write(book: Workbook, sheet: Sheet, ways: RentOptions) -> tuple[int, int]:
     model = ways.model
     sheet.title("Options")
     sheet.paragraph(_INSTRUCTIONS, 8)
+    # the cheapest is picked as delivered; its figures stand above the table, and follow another pick
     best = min(ways.rivals, key=lambda row: row["npv_usd"])
     last = _FIRST + len(ways.rows_of) - 1
     picked = sheet.row(Cell("option picked", "head"), Cell(best["name"], "input"))
@@ -161,20 +162,20 @@ def write(book: Workbook, sheet: Sheet, ways: RentOptions) -> tuple[int, int]:
             changes, parent = row["legs"][0]["changes"], ways.parent(row)
             states_them = ways.rows_of[parent] is row
             terms = []
-            for name, column in _TERMS.items():
-                stored, unit = changes.get(name, model.starting_values()[name]), COLUMNS[column].unit
+            for name, term_column in _TERMS.items():
+                stored, unit = changes.get(name, model.starting_values()[name]), COLUMNS[term_column].unit
                 if states_them and name in changes:
                     terms.append(Cell(stored, "input", unit))
                 else:
-                    text = model.cell_name(name) if states_them else address(_FIRST + parent, PLACES[column])
+                    text = model.cell_name(name) if states_them else address(_FIRST + parent, PLACES[term_column])
                     terms.append(Cell(Formula(text, stored), "plain", unit))
         texts = _texts(ways, index, last)
         cells = []
-        for name, column_ in COLUMNS.items():
-            if column_.live:
+        for name, column in COLUMNS.items():
+            if column.live:
                 value = "none" if figures[index][name] is None else figures[index][name]
                 cell = Formula(texts[name], value) if name in texts else value
-                cells.append(Cell(cell, "answer" if name == "worth" else "plain", column_.unit))
+                cells.append(Cell(cell, "answer" if name == "worth" else "plain", column.unit))
         sheet.row(Cell(row["name"]), Cell(row["terms"], "wrap"), *terms, *cells)
     sheet.row(
         Cell(
@@ -197,6 +198,7 @@ def write(book: Workbook, sheet: Sheet, ways: RentOptions) -> tuple[int, int]:
         layer = layer or "stated with the question"
         sheet.row(row["name"], Cell(layer, "wrap"), *(Cell(figure, "plain", _PER_HOUR) for figure in prices))
     _write_legs(book, sheet, ways)
+    # intermediate results that the columns beside them read
     folded = PLACES["raw_price"], PLACES["rival_worth"]
     sheet.page.set_column(*folded, WIDTHS[-1], None, {"level": 1, "hidden": True})
     sheet.page.print_area(0, 0, printed, PLACES["wins"])  # the range of the option picked stands above
@@ -213,11 +215,12 @@ def _figures(ways: RentOptions) -> list[dict[str, Any]]:
             (leg.weight, base if leg.case is None else ways.cases[leg.case].values) for leg in ways.legs[row["name"]]
         ]
         moves = [weight * _worth(values, _MOVES) for weight, values in legs]
+        # take or pay: the hours are owed whether they are used or not
         by_use = sum(
             0.0 if values["rent_billing"] == "take_or_pay" else move
             for move, (_, values) in zip(moves, legs, strict=True)
         )
-        if not legs:
+        if not legs:  # owning moves with use by its energy; a hosted API by all that it costs
             by_use = _worth(base, "own_moves_with_use_usd") if row["name"] in _OWNING else row["npv_usd"]
         figures.append(
             {
@@ -236,22 +239,19 @@ def _figures(ways: RentOptions) -> list[dict[str, Any]]:
                 "rival_worth": row["npv_usd"] + rival.get("saving_usd", 0.0),
             }
         )
-    _add_raw(ways, figures)
-    return figures
-
-
-def _add_raw(ways: RentOptions, figures: list[dict[str, Any]]) -> None:
-    """Add where an option and its rival cost the same before it is asked whether that can be: −1 where nowhere."""
+    # Then where an option and its rival cost the same, before it is asked whether that can be: −1 where nowhere.
     used = float(ways.model.starting_values()["utilisation_fraction"] or 0)
     own_moves = _worth(ways.base, "own_moves_with_price_usd")
     by_name = {row["name"]: (row, figure) for row, figure in zip(ways.rows_of, figures, strict=True)}
     for row, figure in by_name.values():
         rival, of_rival = by_name[figure["rival"]]
         ahead = figure["worth"] - figure["rival_worth"]
-        priced, figured, less = (row, figure, ahead)
+        # the price that moves is the option's own, else that of its rival
+        priced, figured, less = row, figure, ahead
         if row.get("usd_per_gpu_hour") is None:
-            priced, figured, less = (rival, of_rival, -ahead)
+            priced, figured, less = rival, of_rival, -ahead
         slope = figured["by_price"]
+        # rent as asked is at the market price, at which owning rents too until its cluster works
         others = {row["name"], rival["name"]} - {priced["name"]}
         if priced["name"] == "rent" and others <= set(_OWNING):
             slope -= own_moves
@@ -260,14 +260,17 @@ def _add_raw(ways: RentOptions, figures: list[dict[str, Any]]) -> None:
         figure["rival_use"] = of_rival["by_use"]
         moved = figure["by_use"] - of_rival["by_use"]
         figure["raw_use"] = used * (1 - ahead / moved) if moved else -1.0
+    return figures
 
 
 def _worth(values: Mapping[str, Any], name: str) -> float:
+    """Return the present value of a monthly line."""
     return float((values[name] * values["discount_ratio"]).sum())
 
 
 def _texts(ways: RentOptions, index: int, last: int) -> dict[str, str]:
     """Return the formulas of an option's row, by column."""
+    # the rivals of an option: owning and all rent that is not interruptible; owning in cash is not its own rival
     model, row = ways.model, ways.rows_of[index]
     cells = {column: _at(_FIRST + index, column) for column in COLUMNS}
     low, high = (_FIRST + (row["name"] == "own_in_cash"), _FIRST + len(ways.rivals) - 1)
@@ -320,9 +323,9 @@ def _values(ways: RentOptions, row: Mapping[str, Any]) -> dict[str, str]:
     model, flows = ways.model, ways.flows
     discount = scalar_reference(model, flows, "discount_ratio")
     if row["name"] in _OWNING:
-        worth, cash = (
-            ("npv_own_usd", "own_total_usd") if row["name"] == "own" else ("npv_own_in_cash_usd", "own_in_cash_usd")
-        )
+        worth, cash = "npv_own_in_cash_usd", "own_in_cash_usd"
+        if row["name"] == "own":
+            worth, cash = "npv_own_usd", "own_total_usd"
         moves = f"SUMPRODUCT({scalar_reference(model, flows, 'own_moves_with_use_usd')},{discount})"
         return {
             "worth": model.cell_name(worth),
@@ -331,7 +334,7 @@ def _values(ways: RentOptions, row: Mapping[str, Any]) -> dict[str, str]:
             "by_use": moves,
         }
     legs = ways.legs[row["name"]]
-    if not legs:  # a hosted API is paid by the token
+    if not legs:  # a hosted API is paid by the token: hours × 3600 s × tokens a second ÷ a million × price
         hours = "*".join(
             model.cell_name(name)
             for name in (
@@ -446,6 +449,7 @@ def spans(model: LiveModel) -> list[_InputSwing]:
     for entry in model.inputs:
         if entry.low is None or entry.high is None or entry.low == entry.high or entry.name not in reached:
             continue
+        # the whole model is evaluated at both ends, since one cannot tell beforehand which inputs move it most
         cases = [
             Case(f"{heading_of(entry.name)}, {end}", {entry.name: value}, compute(model, {entry.name: value}))
             for end, value in (("low", entry.low), ("high", entry.high))
@@ -460,6 +464,7 @@ def scenarios(model: LiveModel, spans: list[_InputSwing]) -> Mapping[str, Mappin
     """Return what each scenario changes: as the answer states it, else every input's better or worse end."""
     if model.scenarios is not None:
         return model.scenarios
+    # every input at the end that helps, and every one at the end that hurts: further than any real case, on purpose
     better, worse = {}, {}
     for span in spans:
         low, high = (float(case.values[model.answer]) for case in (span.low, span.high))

@@ -319,11 +319,11 @@ def write_currency(
     # then they are those in USD at the spot rate.
     spot = address(row, _FIRST, fixed=True)
     if currency["discounting"].startswith("given"):
-        label = f"cost of capital in {code}, a year"
-        wacc_row = sheet.row(label, Cell(currency["wacc_fraction"], "input", "fraction of one"))
+        wacc_label = f"cost of capital in {code}, a year"
+        wacc_row = sheet.row(wacc_label, Cell(currency["wacc_fraction"], "input", "fraction of one"))
         wacc = address(wacc_row, 1, fixed=True)
-        month = _compared(model, flows, "m", months)
-        ratio = f'(1+IF({model.cell_name("wacc_convention")}="nominal",{wacc}/12,(1+{wacc})^(1/12)-1))^-{month}'
+        compared = _compared(model, flows, "m", months)
+        ratio = f'(1+IF({model.cell_name("wacc_convention")}="nominal",{wacc}/12,(1+{wacc})^(1/12)-1))^-{compared}'
         texts = {
             side: f"SUMPRODUCT({_compared(model, flows, series, months)}/{across(row)}*{ratio})"
             for side, series in (("own", "own_in_cash_usd"), ("rent", "rent_total_usd"))

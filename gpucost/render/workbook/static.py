@@ -25,7 +25,7 @@ from gpucost.units import unit_of
 
 # --- Native charts of answers without a live model, drawn from cells beside them.
 
-DRAWN = ("bridge", "area", "line", "bar")
+_DRAWN = ("bridge", "area", "line", "bar")
 _DECIMALS_BELOW = 100
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00", "#56B4E9", "#6B6B6B")
 _OF_BRIDGE = {"end": "#6B7280", "more": "#D55E00", "less": "#0072B2"}
@@ -61,17 +61,15 @@ def draw(book: Workbook, sheet: Sheet, chart: Chart) -> NativeChart:
     title = with_heading(chart.y.label, short_unit(chart.y.measure))
     number = axis_format(max((abs(row[chart.y.key] or 0.0) for row in chart.data), default=0.0))
     if chart.kind == "bridge":
-        return NativeChart(_bridge(book, sheet, chart), chart.title, "", title, _floor(chart), number)
+        # the axis begins where the lowest bar does, unless that is nothing
+        lowest = float(min(min(row[chart.low], row[chart.high]) for row in chart.data))
+        floor = lowest if lowest > 0 else None
+        return NativeChart(_bridge(book, sheet, chart), chart.title, "", title, floor, number)
     return NativeChart(_plain(book, sheet, chart), chart.title, chart.x.label, title, None, number)
 
 
-def _floor(chart: Chart) -> float | None:
-    """Return where the axis of a bridge begins, where its ends do not begin at nothing."""
-    lowest = min(min(row[chart.low], row[chart.high]) for row in chart.data)
-    return float(lowest) if lowest > 0 else None
-
-
 def _bridge(book: Workbook, sheet: Sheet, chart: Chart) -> Any:
+    """Draw bars that hang between two levels, as parts of a stack of which the first two are not seen."""
     unit = chart.y.measure
     first = sheet.heading(chart.x.label, "amount", "from", "to", *_STACK) + 1
     for row in chart.data:
@@ -93,7 +91,7 @@ def _bridge(book: Workbook, sheet: Sheet, chart: Chart) -> Any:
 def series_name(text: str) -> str:
     """Return a name as a chart shows it: words, even where XlsxWriter would take them for the address of a cell.
 
-    >>> words("='[x.xlsx]S'!$A$1: cost"), words("Hello!")
+    >>> series_name("='[x.xlsx]S'!$A$1: cost"), series_name("Hello!")
     ("='[x.xlsx]S'! $A$1: cost", 'Hello!')
     """
     return re.sub(r"!(?=\$?[A-Z]+\$?\d)", "! ", visible(text))
@@ -111,6 +109,7 @@ def _plain(book: Workbook, sheet: Sheet, chart: Chart) -> Any:
         sheet.row(x_value, *(Cell(y_values.get(name), "plain", chart.y.measure) for name in names))
     kind = chart.kind if chart.kind in ("line", "area") else "column"
     chart_object = book.file.add_chart({"type": kind, **({"subtype": "stacked"} if kind == "area" else {})})
+    # the total over stacked areas is a line chart of its own, laid over them
     over = book.file.add_chart({"type": "line"}) if kind == "area" and chart.label in names else None
     for number, name in enumerate(names):
         color = {"color": _COLORS[number % len(_COLORS)]}
@@ -154,7 +153,11 @@ Parts = Sequence[tuple[str, Mapping[str, Any]]]  # (title, payload)
 def write_offers(book: Workbook, sheet: Sheet, parts: Parts) -> tuple[int, int, list[str]]:
     """Write every offer as one filterable table; return its first and last row and its columns."""
     rows = [(title, row) for title, payload in parts for row in payload.get("options") or ()]
-    columns = _offer_columns(rows, [str(payload.get("kind")) for _, payload in parts])
+    # columns that any offer fills, those that only the screen has last; JSON and CSV hold every figure
+    present = {key for _, row in rows[:_LOOKED_AT] for key, value in row.items() if value is not None}
+    lists = ("sheet offers", *(str(payload.get("kind")) for _, payload in parts))
+    listed = dict.fromkeys(column.key for name in lists for column in columns_of(name))
+    columns = [key for key in listed if key in present or key == "part"]
     sheet.title("Offers")
     sheet.static_banner()
     head = sheet.heading(*(_head(key) for key in columns))
@@ -165,24 +168,15 @@ def write_offers(book: Workbook, sheet: Sheet, parts: Parts) -> tuple[int, int, 
     last = max(sheet.next_row - 1, head + 1)
     sheet.page.autofilter(head, 0, last, len(columns) - 1)
     for column, key in enumerate(columns):
-        named = key in ("provider", "instance_type", "region", "gpu", "part")
-        sheet.page.set_column(column, column, 24 if named else _number_width(key, rows))
+        if key in ("provider", "instance_type", "region", "gpu", "part"):
+            width = 24
+        else:  # no figure may become a row of hashes
+            figures = (row.get(key) for _, row in rows)
+            texts = (f"{value:,.2f}" for value in figures if isinstance(value, (int, float)))
+            width = max(13, 2 + max(map(len, texts), default=0))
+        sheet.page.set_column(column, column, width)
     sheet.red_when_stale(head + 1, len(columns) - 1)
     return head + 1, last, columns
-
-
-def _number_width(key: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> int:
-    """Return a width at which no figure of a column becomes a row of hashes."""
-    figures = (row.get(key) for _, row in rows)
-    texts = (f"{value:,.2f}" for value in figures if isinstance(value, (int, float)))
-    return max(13, 2 + max(map(len, texts), default=0))
-
-
-def _offer_columns(rows: Sequence[tuple[str, Mapping[str, Any]]], kinds: Iterable[str]) -> list[str]:
-    """Choose the columns that any offer fills, those that only the screen has last; JSON and CSV hold every figure."""
-    present = {key for _, row in rows[:_LOOKED_AT] for key, value in row.items() if value is not None}
-    listed = dict.fromkeys(column.key for name in ("sheet offers", *kinds) for column in columns_of(name))
-    return [key for key in listed if key in present or key == "part"]
 
 
 def _fast_rows(
@@ -246,6 +240,7 @@ def write_sizes(sheet: Sheet, parts: Parts) -> list[tuple[str, int, int]]:
 
 
 def _head(key: str) -> str:
+    """Return the heading of a column with its unit: of money as the data has it, of all else short."""
     unit, heading = unit_of(key), heading_of(key)
     unit = unit if unit.startswith("USD") else short_unit(unit)
     return heading if not unit or heading.split()[-1] == unit or unit in heading else f"{heading} ({unit})"
@@ -263,7 +258,11 @@ def write_options(book: Workbook, sheet: Sheet, parts: Parts) -> None:
         flat = [flatten({key: value for key, value in row.items() if key not in _HIDDEN - {"layout"}}) for row in best]
         sheet.skip()
         sheet.row(Cell(title, "heading"))
-        first = sheet.heading("option", "unit", *(_option_name(row) for row in best)) + 1
+        names = []
+        for row in best:  # an option of owning has a name, an offer is known by its seller and terms
+            seller = " ".join(in_words(key, row[key]) for key in ("provider", "option") if row.get(key))
+            names.append(str(in_words("name", row.get("name")) or seller))
+        first = sheet.heading("option", "unit", *names) + 1
         present = dict.fromkeys(name for row in flat for name in row if name != "name")
         for key in sorted(present, key=lambda name: order.get(name, len(order))):
             if any(row.get(key) not in (None, "") for row in flat):
@@ -273,6 +272,7 @@ def write_options(book: Workbook, sheet: Sheet, parts: Parts) -> None:
                     unit,
                     *(Cell(in_words(key, row.get(key)), "plain", unit) for row in flat),
                 )
+        # the lines of their bills, of which each may have others
         for line in dict.fromkeys(entry["name"] for row in best for entry in row.get("lines") or ()):
             costs = [
                 next((entry["cost_usd"] for entry in row.get("lines") or () if entry["name"] == line), None)
@@ -280,14 +280,6 @@ def write_options(book: Workbook, sheet: Sheet, parts: Parts) -> None:
             ]
             sheet.row(f"line: {line}", "USD", *(Cell(cost, "plain", "USD") for cost in costs))
         sheet.red_when_stale(first, len(best) + 1)
-
-
-def _option_name(row: Mapping[str, Any]) -> str:
-    """Return what an option is called over its column."""
-    return str(
-        in_words("name", row.get("name"))
-        or " ".join(in_words(key, row[key]) for key in ("provider", "option") if row.get(key))
-    )
 
 
 def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts, models: Iterable[LiveModel]) -> None:
@@ -305,7 +297,18 @@ def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts, models: Iterable
         sheet.row(Cell(_SCENARIO_NOTE, "note"))
         sheet.heading(*map(_head, keys))
         if title in by_title:
-            sheet.row(*(Cell(_in_use(by_title[title], rows[0], key), "answer", unit_of(key)) for key in keys))
+            # what the scenario that is chosen comes to now; as delivered that is the base, the first row
+            model, base = by_title[title], rows[0]
+            cells = []
+            for key in keys:
+                if key in _IN_USE:
+                    value = base[key] if key != "buy_wins" else "yes" if base[key] else "no"
+                    text = _IN_USE[key].format_map({line.name: model.cell_name(line.name) for line in model.scalars})
+                    cells.append(Cell(Formula(text, value), "answer", unit_of(key)))
+                else:
+                    label = Formula("scenario", "Base") if key == "name" else "in use, live"
+                    cells.append(Cell(label, "answer", unit_of(key)))
+            sheet.row(*cells)
         first = sheet.next_row
         for row in rows:
             cells = [
@@ -314,15 +317,6 @@ def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts, models: Iterable
             ]
             sheet.row(*cells)
         sheet.red_when_stale(first, len(keys) - 1)
-
-
-def _in_use(model: LiveModel, base: Mapping[str, Any], key: str) -> Formula | str:
-    """Return what the scenario that is chosen comes to; as delivered that is the base."""
-    if key in ("name", "description"):
-        return Formula("scenario", "Base") if key == "name" else "in use, live"
-    names = ("npv_own_usd", "npv_rent_usd", "npv_saving_usd", "levelised_usd_per_gpu_hour")
-    value = base[key] if key != "buy_wins" else "yes" if base[key] else "no"
-    return Formula(_IN_USE[key].format(**{name: model.cell_name(name) for name in names}), value)
 
 
 def write_assumptions(
@@ -338,6 +332,7 @@ def write_assumptions(
         for row in payload.get("assumptions") or ():
             _assumption(sheet, title, row, sources)
             written.add((title, row.get("name")))
+    # the inputs of a live model that the answer does not list among its assumptions, such as constants of formulas
     for model in models:
         for entry in model.inputs:
             if (model.title, entry.name) in written:
@@ -353,6 +348,7 @@ def write_assumptions(
 
 
 def _assumption(sheet: Sheet, title: str, row: Mapping[str, Any], sources: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write a value with its ends, status, source and day; one without a source says so."""
     unit = str(row.get("unit") or unit_of(str(row.get("name", ""))))
     source = sources.get(str(row.get("source_id") or "")) or {}
     status = str(row.get("status") or "assumed")
@@ -404,40 +400,38 @@ def write_document(book: Workbook, sheet: Sheet, document: Document) -> list[Nat
                 *(f"{column.title} ({column.measure})" if column.measure else column.title for column in table.columns)
             )
             for row in (*table.rows, *([table.total] if table.total else [])):
-                sheet.row(*(_cell(row, column) for column in table.columns))
+                cells = []
+                for column in table.columns:
+                    value = row.get(column.key)
+                    value = value if column.verbatim else in_words(column.key, value)
+                    if is_nested(value):  # a cell holds one value: records stand as JSON
+                        value = dumps(value, indent=None)
+                    elif isinstance(value, (list, tuple)):
+                        value = ", ".join(map(str, value))
+                    elif isinstance(value, Decimal):  # of SQL, which XlsxWriter does not know
+                        value = float(value)
+                    cells.append(Cell(value, "plain", column.unit_in(row)))
+                sheet.row(*cells)
         for block in section.blocks:
-            if isinstance(block, Chart) and block.kind in DRAWN and block.data:
+            if not isinstance(block, Chart) or not block.data:
+                continue
+            if block.kind in _DRAWN:
                 drawn.append(draw(book, sheet, block))
-            elif isinstance(block, Chart) and block.kind == "heat" and block.data:
-                _map(sheet, block)
+            elif block.kind == "heat":
+                # Excel has no such chart: a table of two arguments whose cells are coloured by their figures
+                across, up = (
+                    sorted(
+                        {row[axis.key] for row in block.data},
+                        key=lambda value: (float(value), "") if isinstance(value, (int, float)) else (0.0, str(value)),
+                    )
+                    for axis in (block.x, block.y)
+                )
+                values = {(row[block.x.key], row[block.y.key]): row[block.value] for row in block.data}
+                sheet.skip()
+                sheet.row(Cell(block.title, "heading"))
+                first = sheet.heading(f"{block.y.label} \\ {block.x.label}", *map(str, across)) + 1
+                for y in up:
+                    sheet.row(y, *(Cell(values.get((x, y)), "plain", unit_of(block.value)) for x in across))
+                scale = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": "#E8A33D"}
+                sheet.page.conditional_format(first, 1, sheet.next_row - 1, len(across), scale)
     return drawn
-
-
-def _in_order(value: Any) -> tuple[float, str]:
-    return (float(value), "") if isinstance(value, (int, float)) else (0.0, str(value))
-
-
-def _map(sheet: Sheet, chart: Chart) -> None:
-    """Write a map as a table of two arguments whose cells are coloured by their figures."""
-    across, up = (sorted({row[axis.key] for row in chart.data}, key=_in_order) for axis in (chart.x, chart.y))
-    values = {(row[chart.x.key], row[chart.y.key]): row[chart.value] for row in chart.data}
-    sheet.skip()
-    sheet.row(Cell(chart.title, "heading"))
-    first = sheet.heading(f"{chart.y.label} \\ {chart.x.label}", *map(str, across)) + 1
-    for y in up:
-        sheet.row(y, *(Cell(values.get((x, y)), "plain", unit_of(chart.value)) for x in across))
-    scale = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": "#E8A33D"}
-    sheet.page.conditional_format(first, 1, sheet.next_row - 1, len(across), scale)
-
-
-def _cell(row: Mapping[str, Any], column: Any) -> Cell:
-    value = row.get(column.key)
-    if not column.verbatim:
-        value = in_words(column.key, value)
-    if is_nested(value):
-        value = dumps(value, indent=None)
-    elif isinstance(value, (list, tuple)):
-        value = ", ".join(map(str, value))
-    elif isinstance(value, Decimal):
-        value = float(value)
-    return Cell(value, "plain", column.unit_in(row))
