@@ -4,7 +4,7 @@ Every sum of a model is a sum over its blocks. Where an architecture says only i
 those: all layers attend alike but for a window or a recurrence, and the mixtures come after the dense layers.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from gpucost.types import Architecture, Block, Reach
@@ -13,51 +13,53 @@ NORM_VECTORS = {"rms": 1, "ln": 2, "ln_w": 1, "ln_np": 0}
 
 
 def blocks_of(a: Architecture) -> tuple[Block, ...]:
-    """Return the blocks of an architecture: its own, else those that its dimensions imply."""
-    return a.blocks or tuple(_implied(a))
+    """Return the blocks of an architecture: its own, else those that its dimensions imply.
 
-
-def _implied(a: Architecture) -> Iterator[Block]:
-    """Yield the blocks of a model whose layers differ in two ways at most: how they attend, and their experts.
-
-    Which layers are windowed and which are mixtures is not known together, so each kind of attention carries its
-    share of either feed-forward in blocks of their own: only sums over all layers are meant.
+    Layers that dimensions describe differ in two ways at most: how they attend, and their experts. Which are windowed
+    and which are mixtures is not known together, so attention and feed-forward come in blocks of their own: only sums
+    over all layers are meant.
     """
+    if a.blocks:
+        return a.blocks
+    blocks: list[Block] = []
     matrices = 3 if a.gated else 2
     everywhere = a.qkv_bias and a.norm == "ln"  # the older style: biases on every projection
     norm = NORM_VECTORS[a.norm] * a.hidden
     mla = a.attention == "mla"
     bias = (a.heads + 2 * a.kv_heads) * a.head_dim if a.qkv_bias and not mla else 0
-    norms = 2 * norm + (a.q_lora_rank + a.kv_lora_rank if mla else 0)
-    weights, unclassified = attention_weights(a), bias + (a.hidden if everywhere else 0)
+    norms = 2 * norm + (a.q_lora_rank + a.kv_lora_rank if mla else 0)  # low-rank queries and latents are normed too
+    weights, unclassified = _attention_weights(a), bias + (a.hidden if everywhere else 0)
     full = max(a.layers - a.window_layers - a.linear_layers, 0)
     for count, window, linear in (
         (full, 0, False),
         (a.window_layers, a.window_tokens, False),
-        (a.linear_layers, 0, True),
+        (a.linear_layers, 0, True),  # its mixer is taken to weigh what attention does, which it is built to
     ):
         if count:
-            yield Block(
-                count, weights, norms, () if linear else (_reach_of(a, window),), others=unclassified, linear=linear
-            )
+            reaches = () if linear else (_reach_of(a, window),)
+            blocks.append(Block(count, weights, norms, reaches, others=unclassified, linear=linear))
     mixtures = (a.layers - a.first_dense_layers) // max(a.moe_layer_step, 1) if a.experts else 0
     ffn_bias = a.ffn_hidden * (matrices - 1) + a.hidden if everywhere else 0
     if a.layers > mixtures:
-        yield Block(a.layers - mixtures, 0, 0, dense=matrices * a.hidden * a.ffn_hidden, others=ffn_bias)
+        feed_forward = matrices * a.hidden * a.ffn_hidden
+        blocks.append(Block(a.layers - mixtures, 0, 0, dense=feed_forward, others=ffn_bias))
     if mixtures:
-        yield Block(
-            mixtures,
-            0,
-            0,
-            experts=a.experts,
-            experts_per_token=a.experts_per_token,
-            expert=matrices * a.hidden * a.expert_ffn_hidden,
-            shared=a.shared_experts * matrices * a.hidden * a.shared_ffn_hidden,
-            router=a.experts * a.hidden,
+        blocks.append(
+            Block(
+                mixtures,
+                0,
+                0,
+                experts=a.experts,
+                experts_per_token=a.experts_per_token,
+                expert=matrices * a.hidden * a.expert_ffn_hidden,
+                shared=a.shared_experts * matrices * a.hidden * a.shared_ffn_hidden,
+                router=a.experts * a.hidden,
+            )
         )
+    return tuple(blocks)
 
 
-def attention_weights(a: Architecture) -> int:
+def _attention_weights(a: Architecture) -> int:
     """Return the weights of one layer's attention projections, without biases and norms.
 
     Q, K, V and O of widths heads·d, kv·d, kv·d, heads·d; for MLA the low-rank factors of queries and of the
@@ -124,7 +126,24 @@ def sums_of(a: Architecture) -> Sums:
     """
     blocks = blocks_of(a)
     attending = [block for block in blocks if block.reaches]
+    # a layer that sees everything beside a window counts as one that sees everything
     windowed = sum(block.count for block in attending if all(reach.window_tokens for reach in block.reaches))
+    # what is cached and what a key costs, by kind of reach: everything, a window, a selection
+    reaches = [(block.count, reach) for block in blocks for reach in block.reaches]
+    kinds = {
+        "full": [pair for pair in reaches if not pair[1].window_tokens and not pair[1].looks_at_most],
+        "window": [pair for pair in reaches if pair[1].window_tokens],
+        "selected": [pair for pair in reaches if pair[1].looks_at_most and not pair[1].window_tokens],
+    }
+    reach_sums = {
+        "window_tokens": _mean(kinds["window"], "window_tokens"),
+        "selected_tokens": _mean(kinds["selected"], "looks_at_most"),
+    }
+    # Decoding multiplies latent attention out in the compressed space, prompts and training do not.
+    for name, pairs in kinds.items():
+        reach_sums[f"{name}_values"] = _sum_of(pairs, lambda reach: reach.cached_values)
+        reach_sums[f"{name}_pair_flop"] = _sum_of(pairs, lambda reach: reach.pair_flop)
+        reach_sums[f"{name}_decode_flop"] = _sum_of(pairs, lambda reach: reach.latent_flop or reach.pair_flop)
     return Sums(
         attention_weights=_total(blocks, "mixer"),
         dense_weights=_total(blocks, "dense"),
@@ -140,29 +159,11 @@ def sums_of(a: Architecture) -> Sums:
         window_layers=float(windowed),
         linear_layers=float(sum(block.count for block in blocks if block.linear)),
         state_values=_total(blocks, "state_values"),
-        **_reached([(block.count, reach) for block in blocks for reach in block.reaches]),
+        **reach_sums,
     )
 
 
-def _reached(reaches: list[tuple[int, Reach]]) -> dict[str, float]:
-    """Sum what is cached and what a key costs by kind of reach: everything, a window, a selection."""
-    kinds = {
-        "full": [pair for pair in reaches if not pair[1].window_tokens and not pair[1].looks_at_most],
-        "window": [pair for pair in reaches if pair[1].window_tokens],
-        "selected": [pair for pair in reaches if pair[1].looks_at_most and not pair[1].window_tokens],
-    }
-    sums = {
-        "window_tokens": _mean(kinds["window"], "window_tokens"),
-        "selected_tokens": _mean(kinds["selected"], "looks_at_most"),
-    }
-    for name, pairs in kinds.items():
-        sums[f"{name}_values"] = _mean_of(pairs, lambda reach: reach.cached_values)
-        sums[f"{name}_pair_flop"] = _mean_of(pairs, lambda reach: reach.pair_flop)
-        sums[f"{name}_decode_flop"] = _mean_of(pairs, lambda reach: reach.latent_flop or reach.pair_flop)
-    return sums
-
-
-def _mean_of(pairs: list[tuple[int, Reach]], measure: Callable[[Reach], int]) -> float:
+def _sum_of(pairs: list[tuple[int, Reach]], measure: Callable[[Reach], int]) -> float:
     return float(sum(count * measure(reach) / reach.tokens_per_entry for count, reach in pairs))
 
 
@@ -174,6 +175,7 @@ def _mean(pairs: list[tuple[int, Reach]], name: str) -> float:
     """Return the usual bound of reaches, weighted by what they keep; nearly every model has one."""
     weight = sum(count * max(reach.cached_values, 1) for count, reach in pairs)
     total = sum(
+        # looks_at_most counts entries, each of several tokens; a window counts tokens
         count * max(reach.cached_values, 1) * getattr(reach, name) * (reach.tokens_per_entry if name[0] == "l" else 1)
         for count, reach in pairs
     )

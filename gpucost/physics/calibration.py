@@ -18,9 +18,9 @@ from msgspec import Struct
 from gpucost.gate import beside
 from gpucost.physics.columns import Flags, Floats, Integers
 
-COVERAGE = 0.80
+COVERAGE = 0.80  # of every range: one measurement in ten lies below it, one above
 SLOWER, FASTER = ".slower", ".faster"  # the sides of a range that is fitted apart below and above its point
-STEP = 1e-4  # of a derivative, in standard deviations of the prior
+STEP = 1e-4  # of a derivative, in standard deviations of the prior: the middle between curvature and rounding
 
 Values = Mapping[str, float]
 
@@ -112,6 +112,7 @@ class Scheme(Struct, frozen=True, dict=True):
             if row["kind"] == "stack":
                 stacks[str(row["name"])] = str(row["meaning"])
                 continue
+            # everything else is a parameter, also where an older table has a name that no prior knows
             target = ranges if row["kind"] == "range" else values
             target[str(row["name"])] = float(row["value"])
         return Calibration(values, ranges, tuple(runs.values()), stacks)
@@ -154,16 +155,21 @@ class FitProblem:
         centre: Values,
         spread_ratio: float,
     ) -> None:
+        # Parameters are positive ratios and times: the fit moves their logarithms, in standard deviations of the prior,
+        # so that all have one scale and the pull of a prior is the coordinate itself.
         self.names = [parameter.name for parameter in parameters]
         self.middle = np.log([centre[name] for name in self.names])
         self.spread = np.array([parameter.spread for parameter in parameters]) * spread_ratio
         self.free = [
-            i for i, (mine, item) in enumerate(zip(touched, parameters, strict=True)) if item.fitted and mine.any()
+            i
+            for i, (rows, parameter) in enumerate(zip(touched, parameters, strict=True))
+            if parameter.fitted and rows.any()
         ]
         self.whole = part_of(np.arange(len(touched[0])))
+        # Many parameters move the same observations (those of a family, of an engine): their part is made once.
         kinds = {touched[index].tobytes(): np.flatnonzero(touched[index]) for index in self.free}
         parts = {key: part_of(rows) for key, rows in kinds.items()}
-        self.own = [parts[touched[index].tobytes()] for index in self.free]
+        self.parts = [parts[touched[index].tobytes()] for index in self.free]
         self.last: tuple[Floats, Floats] | None = None
 
     def values(self, z: Floats) -> dict[str, float]:
@@ -182,8 +188,8 @@ class FitProblem:
         """Return the derivatives of `cost`: forward differences over the observations that a parameter can move."""
         base = self.cost(z)
         table = np.zeros((len(base), len(z)))
-        table[len(base) - len(z) :] = np.eye(len(z))
-        for column, part in enumerate(self.own):
+        table[len(base) - len(z) :] = np.eye(len(z))  # the pulls are the coordinates
+        for column, part in enumerate(self.parts):
             ahead = z.copy()
             ahead[column] += STEP
             table[part.rows, column] = (part.residual(self.values(ahead)) - base[part.rows]) / STEP
@@ -203,6 +209,7 @@ def fit(
     first = np.zeros(len(problem.free))
     if start is not None:
         logs = np.log([start[name] for name in problem.names])
+        # the search must begin inside its bounds
         first = np.clip(((logs - problem.middle) / problem.spread)[problem.free], 0.1 - limit, limit - 0.1)
     bounds = (-limit, limit)
     solution = least_squares(problem.cost, first, jac=problem.slopes, bounds=bounds, max_nfev=rounds, loss=loss)
@@ -227,7 +234,7 @@ def interval(
 
     Runs of one's own narrow both sides by a ratio. The range contains its point.
     """
-    low = speed * np.exp(-width_of(traits, ranges, SLOWER) * narrowing)
+    low = speed * np.exp(-width_of(traits, ranges, SLOWER) * narrowing)  # widths are logarithms
     high = speed * np.exp(width_of(traits, ranges, FASTER) * narrowing)
     return low, np.clip(high, speed, np.maximum(ceiling, speed))
 
@@ -245,6 +252,8 @@ def mixed_low(speed: Floats, low: Floats, apart: Floats, share: Floats) -> Float
     >>> ends.round(2).tolist()  # half of the fifth that is slower lies below 0.4
     [0.8, 0.4, 0.8]
     """
+    # F(x) = 1 ÷ (1 + e^(−odds · x ÷ width)), so that F(−width) = 0.1; the mixture's end is found by halving, 24 times:
+    # to a ten-millionth of the distance between the two speeds.
     width = np.log(speed / low)
     step = np.log(speed / np.minimum(apart, speed))
     near, far = np.zeros_like(step), step  # how far below `low` the end lies
@@ -288,7 +297,7 @@ def table(
             "meaning": p.meaning,
         }
         for p in scheme.parameters
-        if p.fitted or fitted.values[p.name] != p.prior
+        if p.fitted or fitted.values[p.name] != p.prior  # a constant that stays at its prior needs no row
     ]
     base_traits = {"base": _BASE_MEANING, **scheme.traits}
     meanings = {name + side: text + _SIDE_MEANINGS[side] for side in scheme.sides for name, text in base_traits.items()}

@@ -43,6 +43,7 @@ def links(
 ) -> Links:
     """Return the links at the fractions of their nominal bandwidth that collectives reach."""
     return Links(
+        # PCIe reaches the same fraction as the link that it stands in for
         scaleup_gb_per_s=hardware.scaleup_gb_per_s * scaleup,
         scaleup_gpus=hardware.scaleup_gpus,
         pcie_gb_per_s=hardware.pcie_gb_per_s * scaleup,
@@ -62,12 +63,14 @@ def tier(link: Links, ranks: Floats, stride: Floats) -> Tier:
     Within the scale-up domain the link's bandwidth holds; within a node without a common link that of PCIe; across,
     card × ranks of the group per domain, at most the link's.
     """
-    span = ranks * stride
+    span = ranks * stride  # accelerators from the group's first rank to its last
     inside = span <= link.scaleup_gpus
     in_node = ~inside & (span <= link.node_gpus)
     domain = np.maximum(link.scaleup_gpus, link.node_gpus)
+    # ranks of the group in one domain, whose cards work together; a link takes in no more than its own rate
     sharing = np.maximum(np.minimum(domain / stride, ranks), 1.0)
     across = np.minimum(link.scaleout_gb_per_s * sharing, link.scaleup_gb_per_s)
+    # within a domain a ring passes every rank, beyond it the domains count: links inside them add little latency
     hops = np.where(inside | in_node, ranks - 1, np.maximum(ranks / sharing - 1, 1.0))
     latency = np.where(inside | in_node, link.scaleup_latency_s, link.scaleout_latency_s)
     gb_per_s = np.where(inside, link.scaleup_gb_per_s, np.where(in_node, link.pcie_gb_per_s, across))
@@ -75,6 +78,7 @@ def tier(link: Links, ranks: Floats, stride: Floats) -> Tier:
         ranks=ranks,
         gb_per_s=gb_per_s,
         ring_gb_per_s=gb_per_s * np.where(inside & (ranks > 1), 1 - 1 / np.maximum(ranks, 2.0) ** 2, 1.0),
+        # libraries turn to trees where rings are long: latency grows with the logarithm of the hops
         latency_s=latency * np.log2(np.maximum(hops, 1.0) + 1.0),
     )
 
@@ -111,6 +115,7 @@ def expert_exchange_s(group: Tier, row_bytes: Floats, copies: Floats, link: Link
     near = np.minimum(ranks, np.maximum(link.scaleup_gpus, 1.0))
     domains = ranks / near
     visited = domains * (1 - (1 - 1 / domains) ** np.maximum(copies, 1.0))
+    # both ways work at once, so that the longer counts; 1/near and 1/domains of the copies stay where they are
     inside = row_bytes * copies * (near - 1) / near / (link.scaleup_gb_per_s * GB)
     outside = row_bytes * visited * (domains - 1) / domains / (link.scaleout_gb_per_s * GB)
     return np.where(group.ranks > 1, np.maximum(inside, outside) + group.latency_s, 0.0)

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-CHUNK = 32_768  # rows per pass: the working set of a kernel stays in cache
+CHUNK = 32_768  # rows per pass: 256 kB a column, so that the working set of a kernel stays in cache
 
 # bytes of one value, without the scales of blocks
 VALUE_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5}
@@ -51,9 +51,15 @@ class ColumnStruct(Struct, frozen=True):
     def take(self, indices: Any) -> Self:
         """Return the rows that `indices` (integers, a mask or a slice) names, in that order."""
         columns = astuple(self)
-        if isinstance(indices, np.ndarray) and indices.dtype.kind == "i":  # twice as fast as indexing
-            return type(self)(*[_taken(column, indices) for column in columns])
-        return type(self)(*[column[indices] for column in columns])
+        if not (isinstance(indices, np.ndarray) and indices.dtype.kind == "i"):
+            return type(self)(*[column[indices] for column in columns])
+        # `take` is twice as fast as indexing; a single value spread over a column (stride 0) stays one value
+        return type(self)(
+            *[
+                _spread(column[:1], len(indices)) if column.strides == (0,) and len(column) else column.take(indices, 0)
+                for column in columns
+            ]
+        )
 
     def chunks(self, size: int = CHUNK) -> Iterator[slice]:
         """Yield the slices that cut the rows into pieces which stay in cache."""
@@ -70,7 +76,7 @@ class Gathered(Struct, frozen=True):
     """A frozen record of structs and arrays with one row each for every case."""
 
     def __len__(self) -> int:
-        return len(getattr(self, self.__struct_fields__[-1]))
+        return len(getattr(self, self.__struct_fields__[-1]))  # earlier ones may hold one row for all cases
 
     def take(self, rows: Any) -> Self:
         """Return the cases that `rows` names."""
@@ -83,15 +89,9 @@ def pick(condition: Flags, yes: Any, no: Any) -> Any:
     >>> pick(np.array([True]), 2.0, 1.0), pick(np.array([True, False]), 2.0, 1.0)
     (2.0, array([2., 1.]))
     """
+    # a column of stride 0 holds one value however long it is
     alike = condition.size == 1 or (condition.strides == (0,) and condition.size > 0)
     return (yes if condition[0] else no) if alike else np.where(condition, yes, no)
-
-
-def _taken(column: Any, indices: Integers) -> Any:
-    """Return the elements that `indices` names; a single value spread over a column stays one value."""
-    if column.strides == (0,) and len(column):
-        return _spread(column[:1], len(indices))
-    return column.take(indices, 0)
 
 
 def _spread(value: NDArray[Any], count: int) -> NDArray[Any]:
@@ -127,6 +127,7 @@ class Packing:
     def pack(self, **codes: Integers) -> Integers:
         """Return one integer per row."""
         number = np.zeros(1, dtype=np.int64)
+        # mixed radix, as hours, minutes and seconds: the first code counts most
         for name, size in self.sizes.items():
             number = number * size + codes[name]
         return number
@@ -145,6 +146,7 @@ def distinct(numbers: Integers, size: int) -> tuple[Integers, Integers]:
     >>> distinct(np.array([5, 2, 5]), 8)
     (array([2, 5]), array([1, 0, 1]))
     """
+    # two tables as long as all numbers that may occur: cheaper than sorting while these are not many times the rows
     present = np.zeros(size, dtype=np.bool_)
     present[numbers] = True
     numbers_present = np.flatnonzero(present)
@@ -167,7 +169,7 @@ def remembered(count: Callable[[Record], Counted]) -> Callable[[Record], Counted
 
     @wraps(count)
     def ask(struct: Record) -> Counted:
-        latest = last[:]
+        latest = last[:]  # one look at the list: another thread may replace what is in it
         if latest and latest[0][0] is struct:
             return latest[0][1]
         answer = count(struct)
@@ -209,14 +211,12 @@ class LayoutColumns(ColumnStruct, frozen=True):
     @property
     def micro_batches(self) -> Floats:
         """Micro-batches per step on each pipeline, rounded up: global ÷ (data × micro)."""
+        # less the noise of a division, which must not make a micro-batch more
         return np.maximum(np.ceil(self.global_batch / (self.data * self.micro_batch) - 1e-9), 1.0)
 
     def layout(self, row: int) -> Layout:
         """Return one row as a record."""
-        values: dict[str, Any] = {}
-        for field in fields(Layout):
-            value = getattr(self, field.name)[row]
-            values[field.name] = int(value)
+        values: dict[str, Any] = {field.name: int(getattr(self, field.name)[row]) for field in fields(Layout)}
         values["recompute"] = RECOMPUTES[values["recompute"]]
         values["precision"] = PRECISIONS[values["precision"]]
         return Layout(**values)
@@ -235,20 +235,9 @@ def layout_columns(
     array([16.])
     """
     count = len(layouts)
-    numbers = {
-        name: np.array([getattr(layout, name) for layout in layouts], dtype=np.float64)
-        for name in (
-            "gpus",
-            "tensor",
-            "pipeline",
-            "context",
-            "expert",
-            "data",
-            "micro_batch",
-            "global_batch",
-            "virtual_stages",
-        )
-    }
+    # degrees are whole, but kept as floats: products of a few of them outgrow no type, and nothing is converted
+    names = ("gpus", "tensor", "pipeline", "context", "expert", "data", "micro_batch", "global_batch", "virtual_stages")
+    numbers = {name: np.array([getattr(layout, name) for layout in layouts], dtype=np.float64) for name in names}
     return LayoutColumns(
         **numbers,
         sharding=np.array([layout.sharding for layout in layouts], dtype=np.int64),

@@ -16,6 +16,7 @@ class Work(NamedTuple):
 
 def _resnet(width_in: int, width_out: int, pixels: float, time_width: int) -> Work:
     """Return two 3×3 convolutions, the projection of the time, and a 1×1 shortcut where the width changes."""
+    # 9 weights of each 3×3 kernel; a convolution applies all of its weights at every pixel
     matrices = 9 * width_in * width_out + 9 * width_out**2 + (width_in * width_out if width_in != width_out else 0)
     return Work(2 * matrices * pixels, matrices + time_width * width_out)
 
@@ -26,7 +27,9 @@ def _attention_stack(width: int, depth: int, pixels: float, context_width: int, 
         return Work(0.0, 0.0)
     of_pixels = 4 * width**2 + 2 * width**2 + 12 * width**2  # self-attention; cross q and o; feed-forward
     of_text = 2 * context_width * width  # cross k and v
+    # two products, of queries with keys and of scores with values, over the pixels and over the text
     scores = 4 * pixels * width * (pixels + context_tokens)
+    # the last term: a projection into the stack and one out of it
     flop = depth * (2 * of_pixels * pixels + 2 * of_text * context_tokens + scores) + 2 * 2 * width**2 * pixels
     return Work(flop, depth * (of_pixels + of_text) + 2 * width**2)
 
@@ -49,9 +52,12 @@ def unet(
     >>> round(sdxl.parameters / 1e9, 2), round(older.parameters / 1e9, 2)
     (2.57, 0.86)
     """
+    # The embedding of the time is four times the first width; each level halves the sides of the image.
     time_width, pixels = 4 * channels[0], [float(latent_side**2) / 4**level for level in range(len(channels))]
+    # Convolutions from four latent channels into the first width and back, and the two layers of the time's embedding.
     parts = [Work(2 * 9 * 8 * channels[0] * pixels[0], 9 * 8 * channels[0] + (channels[0] + time_width) * time_width)]
     parts.append(Work(0.0, (pooled_width + time_width) * time_width if pooled_width else 0.0))
+    # Down: every block's output is kept, and joins the input of its counterpart on the way up.
     skips, width, last = [channels[0]], channels[0], len(channels) - 1
     for level, (out, depth) in enumerate(zip(channels, depths, strict=True)):
         for _ in range(2):
@@ -62,9 +68,10 @@ def unet(
         if level < last:
             parts.append(Work(2 * 9 * width**2 * pixels[level + 1], 9 * width**2))
             skips.append(width)
-    middle = max(depth for depth in depths[-2:])
+    middle = max(depths[-2:])  # Stable Diffusion 1.5 attends in the middle, though not on its last level
     parts += [_resnet(width, width, pixels[last], time_width)] * 2
     parts.append(_attention_stack(width, middle, pixels[last], context_width, context_tokens))
+    # Up: the block's own input and one that was kept, side by side.
     for level in range(last, -1, -1):
         out = channels[level]
         for _ in range(3):
@@ -87,6 +94,7 @@ def transformer(hidden: int, double: int, single: int, image_tokens: float, text
     11.8
     """
     square, tokens = float(hidden**2), image_tokens + text_tokens
+    # either kind of block applies 12·h² to each token, and attends from all tokens to all
     flop = 2 * 12 * square * tokens * (double + single) + 4 * tokens**2 * hidden * (double + single)
     modulation = square * (12 * double + 3 * single)
     return Work(flop + 2 * modulation, square * (24 * double + 12 * single) + modulation)
@@ -103,6 +111,7 @@ def image_decoder(side: int) -> Work:
     >>> round(image_decoder(1024).parameters / 1e6)
     49
     """
+    # one attention on the smallest level, between its residual blocks: scores over all pixels, four projections
     pixels = [float(side**2) / 4**level for level in range(len(_DECODER_CHANNELS))]
     last, width = len(_DECODER_CHANNELS) - 1, _DECODER_CHANNELS[-1]
     scores = 4 * pixels[last] ** 2 * width + 8 * width**2 * pixels[last]

@@ -12,25 +12,9 @@ from gpucost.units import TERA
 
 # Families that share efficiencies; an unknown one falls back to the last entry.
 FAMILIES = (
-    "pascal",
-    "volta",
-    "turing",
-    "ampere",
-    "ada",
-    "hopper",
-    "blackwell",
-    "rubin",
-    "cdna",
-    "cdna2",
-    "cdna3",
-    "cdna4",
-    "cdna5",
-    "rdna3",
-    "gaudi",
-    "tpu",
-    "trainium",
-    "ascend",
-    "other",
+    *("pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell", "rubin"),
+    *("cdna", "cdna2", "cdna3", "cdna4", "cdna5", "rdna3"),
+    *("gaudi", "tpu", "trainium", "ascend", "other"),
 )
 
 PCIE_DEFAULT_GB_PER_S = 12.0  # host link of an accelerator for which none is stated: PCIe 3.0 x16 as measured
@@ -121,6 +105,7 @@ class ReferenceChip(NamedTuple):
     multiprocessors: int
 
 
+# as their data sheets rate V100 SXM2, A100 SXM, H100 SXM, B200, MI300X and MI350X
 REFERENCE_CHIPS = {
     "volta": ReferenceChip(125.0, 300.0, 80),
     "ampere": ReferenceChip(312.0, 400.0, 108),
@@ -129,10 +114,11 @@ REFERENCE_CHIPS = {
     "cdna3": ReferenceChip(1307.4, 750.0, 304),
     "cdna4": ReferenceChip(2306.9, 1000.0, 256),
 }
-_REFRESHED_RATIO = 5.0  # 4-bit peak ÷ 16-bit peak beyond which a chip is one: Blackwell has 4, Blackwell Ultra 6
+# 4-bit peak ÷ 16-bit peak beyond which a chip is a second issue of its generation: Blackwell has 4, Blackwell Ultra 6.
+_REFRESHED_RATIO = 5.0
 _MOST_POWER_RATIO = 1.4  # beyond which more power raises no clock
 _CUT_DOWN_RATIO = 0.5  # peak of a multiprocessor ÷ the reference's below which units are disabled, not clocked lower
-_CLOCK_EXPONENT = 1 / 3
+_CLOCK_EXPONENT = 1 / 3  # dynamic power grows as clock · voltage², and voltage with the clock
 
 
 def sustained_ratio(accelerator: Accelerator) -> float:
@@ -155,6 +141,8 @@ def sustained_ratio(accelerator: Accelerator) -> float:
     tflops = peak(accelerator, "fp16").tflops if np.isnan(tflops) else tflops
     if reference is None or not accelerator.tdp_w or not accelerator.memory_type.upper().startswith("HBM"):
         return 1.0
+    # Where multiprocessors are not known, or some of their units are disabled, the peak says how many there are: chips
+    # for export have nearly the multiprocessors of their sisters and a fraction of their peak.
     units = (accelerator.multiprocessors or 0) / reference.multiprocessors
     peaks_ratio = tflops / reference.tflops
     if not units or peaks_ratio / units < _CUT_DOWN_RATIO:
@@ -184,10 +172,11 @@ def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[Syst
 
     return HardwareColumns(
         peaks_tflops=table,
-        half_tflops=np.where(np.isnan(table[:, 0]), table[:, 1], table[:, 0]),
+        half_tflops=np.where(np.isnan(table[:, 0]), table[:, 1], table[:, 0]),  # bf16, else fp16
         hbm_gb_per_s=column([a.hbm_gb_per_s for a in accelerators]),
         memory_gib=column([a.memory_gib for a in accelerators]),
         scaleup_gb_per_s=column([s.scaleup_gb_per_s or a.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S for a, s in pairs]),
+        # without a common link the cards of a node exchange over PCIe, and the node is the domain
         scaleup_gpus=column([s.scaleup_gpus if s.scaleup_gb_per_s else s.gpus for s in systems]),
         pcie_gb_per_s=column([a.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S for a in accelerators]),
         scaleout_gb_per_s=column([s.scaleout_gb_per_s or SCALEOUT_DEFAULT_GB_PER_S for s in systems]),

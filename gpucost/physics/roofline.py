@@ -50,8 +50,10 @@ def judge(work: Operation, peak_tflops: Floats, hbm_gb_per_s: Floats, link_gb_pe
     >>> BOUNDS[verdict.bound[0]], verdict.intensity_flop_per_byte.round(), verdict.ridge_flop_per_byte.round()
     ('compute', array([2731.]), array([295.]))
     """
-    bytes_ = np.maximum(work.memory_bytes, 1e-300)
-    intensity = work.flop / bytes_
+    intensity = work.flop / np.maximum(
+        work.memory_bytes, 1e-300
+    )  # pure arithmetic: any intensity, and no division by 0
+    # (roofs, cases): the longest is the bound, the first of equals in the order of BOUNDS
     times = np.stack(
         [
             work.flop / (peak_tflops * TERA),
@@ -79,16 +81,29 @@ def product(rows: Floats, columns: Floats, depth: Floats, value_bytes: Floats) -
 
 
 def step_work(case: TrainingCase, step: Step) -> dict[str, Operation]:
-    """Return the work of each part of a step on one accelerator: what its roofs are held against."""
+    """Return the work of each part of a step on one accelerator: what its roofs are held against.
+
+    Exchanges count the bytes that they move per accelerator and step, overlapped or not.
+    """
     s, layout, recipe, e = case.shape, case.layout, case.recipe, case.efficiency
-    tokens = layout.micro_batch * recipe.sequence_tokens / layout.context * layout.micro_batches
+    micro_batches = layout.micro_batches
+    tokens = layout.micro_batch * recipe.sequence_tokens / layout.context * micro_batches  # of a step, on this rank
     layers = s.layers / layout.pipeline
-    passes = np.where(recipe.method >= LORA, 2.0, 3.0) + (layout.recompute == FULL)
+    full = layout.recompute == FULL
     zero = np.zeros(len(case))
+
+    # Products: forward, and backward to inputs and weights; adapters need no gradients of the frozen weights.
+    passes = np.where(recipe.method >= LORA, 2.0, 3.0) + full
     linear = tf.layers_linear_flop(s) / s.layers / layout.tensor
-    weights, _ = training.gpu_parameters(case)
-    rounds = layout.micro_batches * passes
-    values = tokens * (4 * s.hidden + 2 * _active_width(case)) * layers / layout.tensor
+    dense, expert = training.gpu_parameters(case)
+    rounds = micro_batches * passes  # in each of which the weights are read once
+    moe = s.moe_layers / s.layers
+    active = s.experts_per_token * s.expert_ffn_hidden + s.shared_experts * s.shared_ffn_hidden
+    feed_forward = (1 - moe) * s.ffn_hidden + moe * active  # values per token and layer, before the tensor split
+    # attention and feed-forward each read and write the stream, and the feed-forward's own values twice
+    values = tokens * (4 * s.hidden + 2 * feed_forward) * layers / layout.tensor
+
+    # Attention: fused, queries, keys, values and outputs pass memory; unfused, the scores do, again and again.
     share = tokens / layout.tensor / layout.pipeline
     core = tf.attention_flop(s, recipe.attended_tokens, recipe.causal) * share * np.where(layout.flash, 3.5, 3.0)
     scores = np.where(
@@ -96,64 +111,41 @@ def step_work(case: TrainingCase, step: Step) -> dict[str, Operation]:
         4 * (tf.query_width(s) + tf.kv_values_per_token(s)) * tokens * layers / layout.tensor * HALF_BYTES,
         s.heads / layout.tensor * tokens * recipe.attended_tokens * HALF_BYTES * e.softmax_passes * layers,
     )
+
+    # What was timed as traffic is turned back into its bytes.
     traffic = step.elementwise_s * case.hardware.hbm_gb_per_s * GB * e.copy / e.kernel_ratio
-    vocabulary = s.vocab / np.where(recipe.vocabulary_split, layout.tensor, 1.0) / layout.pipeline
     update = step.optimizer_s * case.hardware.hbm_gb_per_s * GB * e.copy
-    return {
-        "matrix_s": Operation(
-            linear * tokens * layers * passes, (weights * rounds + values * passes) * HALF_BYTES, zero
+    vocabulary = s.vocab / np.where(recipe.vocabulary_split, layout.tensor, 1.0) / layout.pipeline
+
+    # Exchanges, as `physics/training/layer.py` and `steps.py` time them.
+    row = tokens * s.hidden * HALF_BYTES
+    again = np.where(full, 6.0, 4.0)  # all-reduces of a layer: two forward, two backward, two repeated
+    keys = tokens * tf.kv_values_per_token(s) * HALF_BYTES / np.minimum(layout.tensor, s.kv_heads)
+    ranks, shards = layout.data * layout.context, layout.shards
+    copies, gradient = ranks / shards, np.where(shards < ranks, HALF_BYTES, recipe.gradient_bytes)
+    # weights gathered twice and gradients reduced in every micro-batch, or both once per step
+    data_bytes = np.where(layout.sharding >= 3, (2 * HALF_BYTES + gradient) * micro_batches, HALF_BYTES + gradient)
+    summed_bytes = 2 * (copies - 1) / copies * gradient * micro_batches / shards  # between groups of hybrid sharding
+    row_exchanged = again * (layout.expert - 1) / layout.expert * row / layout.tensor  # with the other expert ranks
+    volumes = {
+        "tensor_s": again * 2 * (layout.tensor - 1) / layout.tensor * row * layers,
+        "context_s": 3 * (layout.context - 1) * keys * layers,
+        "expert_s": row_exchanged * s.experts_per_token * layers * s.moe_layers / s.layers,
+        "pipeline_s": 2 * layout.virtual_stages * row / layout.tensor * (layout.pipeline > 1),
+        "data_s": np.where(
+            recipe.method >= LORA,
+            0.0,  # gradients of adapters are small enough to leave out
+            (data_bytes * (shards - 1) / shards + summed_bytes) * (dense + expert),
         ),
+    }
+    return {
+        "matrix_s": Operation(linear * tokens * layers * passes, (dense * rounds + values * passes) * HALF_BYTES, zero),
         "attention_s": Operation(core, scores, zero),
         "elementwise_s": Operation(zero, traffic, zero),
         "logits_s": Operation(6 * s.hidden * vocabulary * tokens, vocabulary * tokens * e.loss_bytes, zero),
         "optimizer_s": Operation(zero, update, zero),
-        **_link_work(case),
+        **{name: Operation(zero, zero, volume) for name, volume in volumes.items()},
     }
-
-
-def _active_width(case: TrainingCase) -> Floats:
-    """Return the feed-forward values per token and layer that a rank works on, before the tensor split."""
-    s = case.shape
-    moe = s.moe_layers / s.layers
-    active = s.experts_per_token * s.expert_ffn_hidden + s.shared_experts * s.shared_ffn_hidden
-    return (1 - moe) * s.ffn_hidden + moe * active
-
-
-def _link_work(case: TrainingCase) -> dict[str, Operation]:
-    """Return the bytes that each group's exchanges move per accelerator and step, overlapped or not."""
-    s, layout, recipe = case.shape, case.layout, case.recipe
-    rounds = layout.micro_batches
-    tokens = layout.micro_batch * recipe.sequence_tokens / layout.context * rounds
-    layers = s.layers / layout.pipeline
-    row = tokens * s.hidden * HALF_BYTES
-    again = np.where(layout.recompute == FULL, 6.0, 4.0)
-    keys = tokens * tf.kv_values_per_token(s) * HALF_BYTES / np.minimum(layout.tensor, s.kv_heads)
-    dense, expert = training.gpu_parameters(case)
-    ranks, shards = layout.data * layout.context, layout.shards
-    copies, gradient = ranks / shards, np.where(shards < ranks, HALF_BYTES, recipe.gradient_bytes)
-    data_bytes = np.where(layout.sharding >= 3, (2 * HALF_BYTES + gradient) * rounds, HALF_BYTES + gradient)
-    summed_bytes = 2 * (copies - 1) / copies * gradient * rounds / shards
-    volumes = {
-        "tensor_s": again * 2 * (layout.tensor - 1) / layout.tensor * row * layers,
-        "context_s": 3 * (layout.context - 1) * keys * layers,
-        "expert_s": again
-        * (layout.expert - 1)
-        / layout.expert
-        * row
-        / layout.tensor
-        * s.experts_per_token
-        * layers
-        * s.moe_layers
-        / s.layers,
-        "pipeline_s": 2 * layout.virtual_stages * row / layout.tensor * (layout.pipeline > 1),
-        "data_s": np.where(
-            recipe.method >= LORA,
-            0.0,
-            (data_bytes * (shards - 1) / shards + summed_bytes) * (dense + expert),
-        ),
-    }
-    zero = np.zeros(len(case))
-    return {name: Operation(zero, zero, volume) for name, volume in volumes.items()}
 
 
 def part_bounds(case: TrainingCase, step: Step) -> dict[str, Integers]:
@@ -163,9 +155,11 @@ def part_bounds(case: TrainingCase, step: Step) -> dict[str, Integers]:
     low = peak_tflops(case.hardware, case.layout.precision) * ones
     bounds = {}
     for name, work in step_work(case, step).items():
+        # only products run at the layout's own precision; what surrounds them stays at 16 bits
         roof = np.where(np.isnan(low), peak, low) if name == "matrix_s" else peak
         verdict = judge(work, roof, case.hardware.hbm_gb_per_s * ones, case.hardware.scaleup_gb_per_s * ones, 0 * ones)
         bounds[name] = verdict.bound
+    # no roof of the device bounds these
     for name in ("host_s", "overhead_s", "offload_s"):
         bounds[name] = np.full(len(case), BOUNDS.index("host"))
     return bounds

@@ -20,6 +20,7 @@ def software_class(framework: str | None, compiled: bool | None = None) -> str:
     'eager'
     """
     text = (framework or "").lower()
+    # the first pattern that is met counts: NeMo, which names Megatron as well, comes before it
     name_class = next(
         (name for pattern, name in beside(__file__, "frameworks")[1:] if re.search(pattern, text)), "unknown"
     )
@@ -37,5 +38,6 @@ def decimal_year(day: str | date | None, default: float) -> float:
     match = re.match(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", str(day or ""))
     if match is None:
         return default
+    # what is not stated counts as the first: a year as its January; days of 365ths, for nothing here turns on one
     year, month, of_month = (int(part) if part else 1 for part in match.groups())
     return year + (month - 1) / 12 + (of_month - 1) / 365

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gpucost.physics import diffusion, transformer
 from gpucost.physics.hardware import peak
@@ -32,6 +31,7 @@ NAMES = {
     "unet": "a diffusion model (UNet)",
     "dit": "a diffusion model (transformer)",
 }
+# of weights and activations alike; formats of 4 bits are not usual for such models
 VALUE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
 
 
@@ -55,13 +55,13 @@ _OF_PEAK = {
 }
 _NARROW = 1536  # width below which matrices are too small to fill an accelerator
 _NARROW_RATIO = Ends(0.4, 0.65, 1.0)
-_OF_BANDWIDTH = Ends(0.4, 0.6, 0.8)
+_OF_BANDWIDTH = Ends(0.4, 0.6, 0.8)  # assumed, a little below what decoding reaches: these steps move less at once
 _RUNTIME_GB = 1.5  # context of the driver and the libraries, assumed
 
 # Speech: text tokens per second of talk, sequences decoded at once, time of a decoder layer without a roof. Assumed:
 # 150 words a minute of 1.35 tokens; frameworks launch each kernel of a layer, compiled graphs do not.
 _SPOKEN_TOKENS_PER_S = Ends(4.5, 3.4, 2.2)
-_WINDOW_S = 30.0
+_WINDOW_S = 30.0  # of audio, at once through the encoder
 _WINDOWS_AT_ONCE = Ends(8, 24, 64)
 _LAYER_S = Ends(8e-4, 3e-4, 5e-5)
 
@@ -93,18 +93,19 @@ class TaskSpeed(NamedTuple):
 def speed(task: Task, chip: Accelerator, precision: str) -> TaskSpeed | None:
     """Return how long a chip takes for a unit; None where it lacks the precision."""
     dense = peak(chip, precision).tflops
-    if not dense > 0:
+    if not dense > 0:  # NaN too
         return None
     shares = _OF_PEAK[task.kind]
     if task.width < _NARROW:
         shares = Ends(*(share * ratio for share, ratio in zip(shares, _NARROW_RATIO, strict=True)))
     arithmetic = [flop / (share * dense * TERA) for flop, share in zip(task.flop, shares, strict=True)]
-    memory = [
+    memory = [  # traffic was counted at 16 bits
         moved * (VALUE_BYTES[precision] / 2) / (share * chip.hbm_gb_per_s * GB)
         for moved, share in zip(task.traffic_bytes, _OF_BANDWIDTH, strict=True)
     ]
     parts = {"arithmetic": arithmetic[1], "memory bandwidth": memory[1], "fixed time of the kernels": task.fixed_s[1]}
-    total = Ends(*(one + other + fixed for one, other, fixed in zip(arithmetic, memory, task.fixed_s, strict=True)))
+    # Added, not the longer of them: nothing says how far kernels of these models overlap, and the slow end must hold.
+    total = Ends(*map(sum, zip(arithmetic, memory, task.fixed_s, strict=True)))
     return TaskSpeed(total, max(parts, key=lambda part: parts[part]))
 
 
@@ -134,17 +135,20 @@ def encoder(row: Mapping[str, Any], base: Architecture | None, input_tokens: flo
     if base is not None:
         shape = transformer.stack([base])
         linear = float(transformer.layers_linear_flop(shape)[0])
-        causal = row["id"].startswith("qwen")
+        causal = row["id"].startswith("qwen")  # embeds by the last token of a decoder; others attend both ways
         attention = float(transformer.attention_flop(shape, input_tokens, causal=causal)[0])
+        # the output projection is not needed
         head = 0.0 if base.tied_embeddings else float(base.vocab * base.hidden)
         parameters, hidden = float(transformer.total_parameters(shape)[0]) - head, base.hidden
     else:
         hidden = int(row["hidden"])
         matrices = row["layers"] * (4 * hidden**2 + (3 if row["gated"] else 2) * hidden * row["ffn_hidden"])
         linear, attention = 2.0 * matrices, 4.0 * row["layers"] * input_tokens * hidden
-        parameters = float(matrices + row["vocab"] * hidden + 8194 * hidden)
+        parameters = float(
+            matrices + row["vocab"] * hidden + 8194 * hidden
+        )  # positions of XLM-RoBERTa for 8,192 tokens
     flop = (linear + attention) * 1e6
-    batch = max(1, int(16_384 // input_tokens))
+    batch = max(1, int(16_384 // input_tokens))  # tokens at once that fill an accelerator: an assumption
     return Task(
         name=row["id"],
         kind=row["kind"],
@@ -153,7 +157,12 @@ def encoder(row: Mapping[str, Any], base: Architecture | None, input_tokens: flo
         flop=Ends(flop, flop, flop),
         traffic_bytes=Ends(*(parameters * 2 * 1e6 / (input_tokens * at_once) for at_once in (8, batch, batch))),
         fixed_s=Ends(0.0, 0.0, 0.0),
-        activation_gb=batch * input_tokens * hidden * 2 * 20 / GB,
+        activation_gb=batch
+        * input_tokens
+        * hidden
+        * 2
+        * 20
+        / GB,  # some twenty 16-bit values of the width, alive at once
         batch=batch,
         request_units=input_tokens / 1e6,
         told=(f"inputs of {input_tokens:,.0f} tokens, {batch:,} at once",),
@@ -173,12 +182,14 @@ def recogniser(row: Mapping[str, Any]) -> Task:
     width, positions = int(row["hidden"]), int(row["context_tokens"])
     of_encoder = row["layers"] * (4 * width**2 + 2 * width * row["ffn_hidden"])
     of_decoder = row["decoder_layers"] * (8 * width**2 + 2 * width * row["ffn_hidden"])
+    # two convolutions of three taps take 128 mel bands to the width (section 2.2 and the code of large-v3)
     parameters = float(of_encoder + of_decoder + row["vocab"] * width + 3 * width**2 + 3 * 128 * width)
     windows = SECONDS_PER_HOUR / _WINDOW_S
     flops, traffic, fixed = [], [], []
     for spoken, at_once, layer_s in zip(_SPOKEN_TOKENS_PER_S, _WINDOWS_AT_ONCE, _LAYER_S, strict=True):
         steps = spoken * _WINDOW_S
         encoded = 2 * of_encoder * positions + 4 * row["layers"] * positions**2 * width
+        # keys and values of the cross-attention, once per window and layer
         cross = row["decoder_layers"] * 2 * 2 * width**2 * positions
         decoded = steps * (2 * (of_decoder + row["vocab"] * width) + 4 * row["decoder_layers"] * positions * width)
         flops.append(windows * (encoded + cross + decoded))
@@ -196,7 +207,7 @@ def recogniser(row: Mapping[str, Any]) -> Task:
         flop=Ends(*flops),
         traffic_bytes=Ends(*traffic),
         fixed_s=Ends(*fixed),
-        activation_gb=cache_gb + 1.0,
+        activation_gb=cache_gb + 1.0,  # one GB for the encoder's own values: assumed
         batch=int(_WINDOWS_AT_ONCE.typical),
         told=(
             f"{_SPOKEN_TOKENS_PER_S.typical:g} text tokens a second of talk ({_SPOKEN_TOKENS_PER_S.fast:g} to"
@@ -204,7 +215,7 @@ def recogniser(row: Mapping[str, Any]) -> Task:
             f"{_WINDOWS_AT_ONCE.typical:.0f} windows of {_WINDOW_S:.0f} s at once"
             f" ({_WINDOWS_AT_ONCE.slow:.0f} to {_WINDOWS_AT_ONCE.fast:.0f})",
         ),
-        width=_NARROW,
+        width=_NARROW,  # of no consequence: shares of its kind are stated as they are
     )
 
 
@@ -219,27 +230,28 @@ def painter(row: Mapping[str, Any], side: int, steps: int, levels: Sequence[tupl
     if row["kind"] == "unet":
         channels, depths = zip(*levels, strict=True)
         pooled = 2816 if row["context_width"] >= 2048 else 0  # SDXL conditions on a pooled text and on sizes
-        once = diffusion.unet(channels, depths, row["context_width"], row["context_tokens"], side // 8, pooled)
+        evaluation = diffusion.unet(channels, depths, row["context_width"], row["context_tokens"], side // 8, pooled)
     else:
-        tokens = (side / row["patch"]) ** 2
-        once = diffusion.transformer(
+        tokens = (side / row["patch"]) ** 2  # of pixels: the patch of latents and their eightfold shrinking together
+        evaluation = diffusion.transformer(
             row["hidden"], row["layers"], row["decoder_layers"] or 0, tokens, row["context_tokens"]
         )
     decoder = diffusion.image_decoder(side)
     evaluations = steps * row["evaluations"]
     text = 2 * row["text_parameters"] * row["context_tokens"] * row["evaluations"]
-    flop = evaluations * once.flop + text + decoder.flop
-    parameters = once.parameters + row["text_parameters"] + decoder.parameters
-    read = evaluations * once.parameters * 2
+    flop = evaluations * evaluation.flop + text + decoder.flop
+    parameters = evaluation.parameters + row["text_parameters"] + decoder.parameters
+    read = evaluations * evaluation.parameters * 2
     return Task(
         name=row["id"],
         kind=row["kind"],
         unit=_UNITS[row["kind"]],
         parameters=parameters,
         flop=Ends(flop, flop, flop),
+        # between activations that miss the cache as often as weights, and weights that four images share
         traffic_bytes=Ends(2 * read, read, read / 4),
         fixed_s=Ends(0.0, 0.0, 0.0),
-        activation_gb=2.5 * (side / 1024) ** 2 + 0.5,
+        activation_gb=2.5 * (side / 1024) ** 2 + 0.5,  # the decoder's, whose widest level has all pixels: assumed
         batch=1,
         told=(
             f"{side} × {side} pixels, {steps} steps of {row['evaluations']}"
@@ -271,12 +283,3 @@ def sight(row: Mapping[str, Any], side: int) -> Sight:
     matrices = row["layers"] * (4 * width**2 + (3 if row["gated"] else 2) * width * row["ffn_hidden"])
     flop = 2.0 * matrices * patches + 4.0 * row["layers"] * patches**2 * width
     return Sight(int(tokens), flop, float(matrices + 3 * 2 * row["patch"] ** 2 * width))
-
-
-def scaled(task: Task, units: float) -> Task:
-    """Return a task of so many units."""
-
-    def times(ends: Ends) -> Ends:
-        return Ends(*(end * units for end in ends))
-
-    return replace(task, flop=times(task.flop), traffic_bytes=times(task.traffic_bytes), fixed_s=times(task.fixed_s))

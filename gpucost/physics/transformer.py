@@ -100,8 +100,9 @@ def _stacked(architectures: Sequence[Architecture]) -> Shape:
         "mla": [a.attention == "mla" for a in architectures],
     }
     columns: dict[str, Any] = {name: np.array(values, dtype=np.bool_) for name, values in flags.items()}
-    once = {key: sums_of(a) for key, a in {id(a): a for a in architectures}.items()}
-    sums = [once[id(a)] for a in architectures]
+    # calibration stacks hundreds of rows of a few models: the blocks of each are summed once
+    sums_by_id = {key: sums_of(a) for key, a in {id(a): a for a in architectures}.items()}
+    sums = [sums_by_id[id(a)] for a in architectures]
     numbers: dict[str, list[float]] = {
         "norm_vectors": [NORM_VECTORS[a.norm] for a in architectures],
         "embedding_weights": [a.vocab * (a.embedding_width or a.hidden) for a in architectures],
@@ -109,10 +110,12 @@ def _stacked(architectures: Sequence[Architecture]) -> Shape:
             model_sums.window_layers * (a.family in _SINKS) for model_sums, a in zip(sums, architectures, strict=True)
         ],
         "exchanged_width": [a.expert_hidden or a.hidden for a in architectures],
+        # an architecture with blocks was read from a configuration, whose last norm is among its extra parameters
         "final_norm": [0 if a.blocks else NORM_VECTORS[a.norm] * a.hidden for a in architectures],
     }
     for name in Shape.names():
         if name not in columns:
+            # every other column is a field of the sums, or else of the record itself
             values = numbers.get(name) or [
                 getattr(sums_of_a if name in Sums._fields else a, name)
                 for sums_of_a, a in zip(sums, architectures, strict=True)
@@ -202,6 +205,7 @@ def compute_parameters(shape: Shape) -> Floats:
     A tied embedding counts once, as the output projection; weights that several layers share count as often as they
     are applied. This is the N of 6·N in the MFU of this package.
     """
+    # a tied table is read as the input and multiplied by as the output: it stays
     lookup = np.where(shape.tied_embeddings, 0.0, shape.embedding_weights)
     return active_parameters(shape) - lookup - shape.position_parameters + shape.reused_weights
 
@@ -213,10 +217,12 @@ def mtp_parameters(shape: Shape) -> Floats:
     DeepSeek-V3 (arXiv:2412.19437, section 2.2): about 11.5 B for its one module; embeddings are shared.
     """
     parts, h = parameter_parts(shape), shape.hidden
+    # the module's layer is one of the model's last, a mixture where the model has any
     moe = np.maximum(shape.moe_layers, 1)
     experts = (parts.routed_experts + parts.shared_experts + parts.router) / moe
     dense = ffn_matrices(shape) * h * shape.ffn_hidden
     layer = parts.attention / shape.layers + np.where(shape.experts > 0, experts, dense) + 2 * shape.norm_vectors * h
+    # three norms: of the stream, of the next token's embedding, and before the head
     return shape.mtp_layers * (layer + 2 * h * h + 3 * shape.norm_vectors * h)
 
 
@@ -260,6 +266,7 @@ def mean_context(sequence_tokens: ArrayLike, window_tokens: ArrayLike = 0.0, cau
     """
     s = np.asarray(sequence_tokens, dtype=np.float64)
     w = np.asarray(window_tokens, dtype=np.float64)
+    # the first w tokens see w/2 on average, the s − w others all w: (w²/2 + (s − w)·w) ÷ s
     w = np.where(w > 0, np.minimum(w, s), s)
     return np.where(causal, w * (1 - w / (2 * s)), w)
 
@@ -275,6 +282,7 @@ def attention_flop(shape: Shape, sequence_tokens: ArrayLike, causal: bool | Flag
     array([ True])
     """
     s = np.asarray(sequence_tokens, dtype=np.float64)
+    # a selection is causal too: the first tokens have fewer keys than may be selected
     full = (shape.full_pair_flop + _prediction_flop(shape)) * mean_context(s, 0.0, causal)
     window = shape.window_pair_flop * mean_context(s, shape.window_tokens, causal)
     return full + window + shape.selected_pair_flop * mean_context(s, shape.selected_tokens, causal)
@@ -294,6 +302,7 @@ def model_flop(
     adapters are trained, need no gradients of their own: 4·N; attention is what it was. Recomputation and
     multi-token prediction are work of the recipe, not of the model.
     """
+    # `attention_flop` counts the attention of prediction modules as well, for the hardware does it
     prediction = _prediction_flop(shape) * mean_context(sequence_tokens, 0.0, causal)
     attention = attention_flop(shape, sequence_tokens, causal) - prediction
     return np.where(frozen, 4.0, 6.0) * compute_parameters(shape) + 3 * attention
@@ -308,8 +317,9 @@ def hardware_flop(
     kernel repeats anyway in its backward pass (5 products instead of 4: arXiv:2307.08691, section 3.1.2).
     """
     code = np.asarray(recompute)
-    core = attention_flop(shape, sequence_tokens, flash)
+    core = attention_flop(shape, sequence_tokens, flash)  # a kernel that is not fused computes what the mask drops
     repeats = np.where(code == 2, 1.0, 0.0)
+    # backward passes of fused kernels make the scores again, one product more than the two forward: half a pass
     core_repeats = np.where(flash, 0.5 + repeats, np.where(code >= 1, 1.0, 0.0))
     layers = layers_linear_flop(shape)
     linear = 3 * (layers + logits_flop(shape) + mtp_flop(shape)) + repeats * layers
@@ -324,8 +334,3 @@ def kv_values_per_token(shape: Shape) -> Floats:
     """Return the cached values per token of an attending layer, averaged over them: 2·kv·d, or the MLA latent."""
     attending = np.maximum(shape.full_layers + shape.window_layers, 1)
     return (shape.full_values + shape.window_values + shape.selected_values) / attending
-
-
-def weight_bytes(shape: Shape, bytes_per_parameter: ArrayLike = 2.0) -> Floats:
-    """Return the bytes of all weights, without multi-token prediction modules."""
-    return total_parameters(shape) * np.asarray(bytes_per_parameter, dtype=np.float64)
