@@ -43,5 +43,6 @@ def doubts(deployment: ServedReplica) -> dict[str, bool]:
         "integer_experts": deployment.architecture.experts > 0 and deployment.format == "int4",
         "unmeasured_chip": chip.serving_sources == 0,
         "one_source": chip.serving_sources <= 1,
+        # the three of sources add up: a chip that nobody measured widens by the product of all of them
         "two_sources": chip.serving_sources <= 2,
     }

@@ -13,19 +13,8 @@ from gpucost.physics import transformer
 from gpucost.physics.blocks import sums_of
 from gpucost.physics.columns import ColumnStruct, Floats, Gathered
 from gpucost.physics.hardware import PCIE_DEFAULT_GB_PER_S, SCALEOUT_DEFAULT_GB_PER_S, family_code, half_precision, peak
-from gpucost.physics.serving.efficiency import (
-    ENGINE_NAMES,
-    ENGINES,
-    FAMILIES,
-    FORMAT_CLASSES,
-    LINKS,
-    LONG_TOKENS,
-    MEMORIES,
-    SERVERS,
-    EngineRates,
-    Software,
-    resolve,
-)
+from gpucost.physics.serving import efficiency
+from gpucost.physics.serving.efficiency import ENGINES, EngineRates, Software
 from gpucost.physics.transformer import Attending, Shape, stack, total_parameters
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GB, GIB
@@ -120,6 +109,7 @@ def _work_of(shape: Shape) -> ModelWork:
     arXiv:2405.04434, section 2.1.2); its cache is one latent per token, which no rank can divide.
     """
     parts, moe = transformer.parameter_parts(shape), shape.moe_layers
+    # weights of one expert, averaged over the mixtures
     routed = np.where(moe > 0, parts.routed_experts / np.maximum(moe * shape.experts, 1), 0.0)
     return ModelWork(
         layers=shape.layers,
@@ -130,7 +120,7 @@ def _work_of(shape: Shape) -> ModelWork:
         moe_layers=moe,
         expert_count=shape.experts,
         experts_per_token=np.where(moe > 0, shape.visited_weights / np.maximum(moe * routed, 1), 0.0),
-        head=shape.embedding_weights,
+        head=shape.embedding_weights,  # a tied table is multiplied by as well
         beside=shape.position_parameters + shape.tower_parameters,
         latent=shape.mla.astype(np.float64),
         cache_heads=np.where(shape.mla, 1.0, np.maximum(shape.kv_heads, 1)),
@@ -149,6 +139,8 @@ class Format(NamedTuple):
     kernels: str  # into FORMAT_CLASSES
 
 
+# A scale for each block of values is stored beside them: 16 of NVFP4 share one of 8 bits, (4 + 8/16) ÷ 8 = 0.5625
+# bytes.
 FORMATS = {name: Format(float(each), *words) for name, each, *words, _ in beside(__file__, "formats")[1:]}
 _SERVED_AS = {"fp32": "bf16", "fp64": "bf16", "int2": "int4"}  # native formats that engines widen or round up
 CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "nvfp4": 0.5625, "fp4": 0.5625, "int4": 0.5625}
@@ -199,6 +191,7 @@ def published_bytes(a: Architecture) -> float:
         return a.stored_bytes or 2.0 * _parameters(a)
     form, sums = native_format(a), sums_of(a)
     weight_bytes = FORMATS[form].weight_bytes
+    # parameters that stay at 16 bits whatever the format
     wide = _outside(a) + (sums.attention_weights if _keeps_attention_wide(a, form) else 0.0)
     return weight_bytes * (_parameters(a) - wide) + 2.0 * wide
 
@@ -222,6 +215,7 @@ def half_tflops(accelerator: Accelerator, engine: str) -> float:
 
     Their 8-bit peak is four times the 32-bit-accumulate one (NVIDIA Ada GPU architecture, appendix A), so half of it.
     """
+    # a chip that states no 16-bit peak multiplies such values as fast as wide ones
     peaks = (peak(accelerator, name).tflops for name in (half_precision(accelerator), "fp32"))
     half = next((value for value in peaks if not np.isnan(value)), 1.0)
     return max(half, (accelerator.int8_tflops or 0.0) / 2) if ENGINES[engine] == "local" else half
@@ -236,11 +230,12 @@ def matrix_peak(accelerator: Accelerator, engine: str, form: Format) -> tuple[fl
     if ENGINES[engine] == "local" and form.multiply in ("mxfp4", "fp4"):
         return half, "gguf"
     if form.multiply == "mxfp4":
-        native = fp4 > 0
-        return (accelerator.fp8_tflops or half, "mxfp4") if native else (half, "mxfp4_emulated")
+        # chips with 4-bit units multiply MXFP4 weights by 8-bit activations, at that peak
+        return (accelerator.fp8_tflops or half, "mxfp4") if fp4 > 0 else (half, "mxfp4_emulated")
     if form.multiply == "fp4":
         return (fp4, "nvfp4") if fp4 > 0 else (half, "int4")
     if form.multiply in ("fp8", "int8"):
+        # kernels of 8 bits run without such units too, at the 16-bit peak: what is read is halved all the same
         stated = accelerator.fp8_tflops if form.multiply == "fp8" else accelerator.int8_tflops
         return (stated, "eight") if stated and stated > half else (half, "eight")
     return half, form.kernels
@@ -263,9 +258,12 @@ def _value_bytes(d: ServedReplica) -> tuple[float, float, float, float]:
     """
     form = format_of(d.format)
     local, quantised = ENGINES[d.engine] == "local", form.weight_bytes < 2
-    kept_wide = _keeps_attention_wide(d.architecture, d.format)
     wide = _LOCAL_BYTES if local and quantised else 2.0
-    weights, attention = _as_stored(d) or (form.weight_bytes, wide if kept_wide else form.weight_bytes)
+    a = d.architecture
+    if a.stored_bytes and d.format == a.native_precision and quantised:  # served as published: as its own file has it
+        weights, attention = _stored_sizes(a)
+    else:
+        weights, attention = form.weight_bytes, wide if _keeps_attention_wide(a, d.format) else form.weight_bytes
     if d.cache == "auto":
         narrow = d.engine in _EIGHT_BIT_CACHE_ENGINES and d.format in ("fp8", "nvfp4", "int8")
         cache = 1.0 if narrow else 2.0
@@ -276,20 +274,13 @@ def _value_bytes(d: ServedReplica) -> tuple[float, float, float, float]:
     return weights, attention, wide, cache
 
 
-def _as_stored(d: ServedReplica) -> tuple[float, float] | None:
-    """Return the bytes of a weight and of an attention weight in the model's own file, if it is served as published."""
-    a = d.architecture
-    if not a.stored_bytes or d.format != a.native_precision or FORMATS[d.format].weight_bytes >= 2.0:
-        return None
-    return _stored_sizes(a)
-
-
 @cache
 def _stored_sizes(a: Architecture) -> tuple[float, float]:
     """Return the bytes each of feed-forward and of attention weights that together make up the stored bytes."""
     sums = sums_of(a)
     feed_forward = sums.dense_weights + sums.routed_weights + sums.shared_weights + sums.router_weights
     feed_forward += max(sums.other_weights + a.extra_parameters, 0.0)
+    # the file's bytes less what is at 16 bits and less attention; a file that says less than that is not believed
     left = a.stored_bytes - 2.0 * _outside(a) - a.mixer_bytes_each * sums.attention_weights
     return max(left / max(feed_forward, 1.0), 0.1), a.mixer_bytes_each
 
@@ -311,7 +302,9 @@ def seats(d: ServedReplica) -> float:
 def _memory_kind(accelerator: Accelerator) -> str:
     """Return the kind of device memory: hbm, gddr or lpddr."""
     name = accelerator.memory_type.lower()
-    return "hbm" if name.startswith("hbm") or not name else "lpddr" if name.startswith("lp") else "gddr"
+    if name.startswith("hbm") or not name:  # where nobody says: nearly all that serve have it
+        return "hbm"
+    return "lpddr" if name.startswith("lp") else "gddr"
 
 
 def _column(numbers: Sequence[float]) -> Floats:
@@ -322,20 +315,6 @@ def _codes(names: Sequence[str], table: tuple[str, ...]) -> "np.ndarray[tuple[in
     return np.array([table.index(name) for name in names], dtype=np.int64)
 
 
-def _chip(deployments: Sequence[ServedReplica], matrix_tflops: list[float], link_gb_per_s: list[float]) -> Chip:
-    """Return what the chips can do, a row per deployment."""
-    chips, halves = [d.accelerator for d in deployments], [half_tflops(d.accelerator, d.engine) for d in deployments]
-    return Chip(
-        hbm_gb_per_s=_column([chip.hbm_gb_per_s for chip in chips]),
-        half_tflops=_column(halves),
-        matrix_tflops=_column(matrix_tflops),
-        fp32_tflops=_column([chip.fp32_tflops or half / 8 for chip, half in zip(chips, halves, strict=True)]),
-        memory_gb=_column([chip.memory_gib * GIB / GB for chip in chips]),
-        link_gb_per_s=_column(link_gb_per_s),
-        host_gb_per_s=_column([chip.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S for chip in chips]),
-    )
-
-
 def build(
     deployments: Sequence[ServedReplica], values: Mapping[str, float], options: Options | None = None
 ) -> tuple[ServingCase, Software]:
@@ -344,17 +323,30 @@ def build(
     links = [link(d.accelerator, d.system, d.tensor * d.data) for d in deployments]
     sizes = np.array([_value_bytes(d) for d in deployments], dtype=np.float64).reshape(len(deployments), 4)
     software = Software(
-        engine=_codes([d.engine for d in deployments], ENGINE_NAMES),
-        family=np.array([family_code(d.accelerator.family, FAMILIES) for d in deployments], dtype=np.int64),
-        memory=_codes([_memory_kind(d.accelerator) for d in deployments], MEMORIES),
-        link=_codes([kind for _, kind in links], LINKS),
-        format=_codes([kernels for _, kernels in peaks], FORMAT_CLASSES),
-        server=_codes([d.server for d in deployments], SERVERS),
+        engine=_codes([d.engine for d in deployments], efficiency.ENGINE_NAMES),
+        family=np.array([family_code(d.accelerator.family, efficiency.FAMILIES) for d in deployments], dtype=np.int64),
+        memory=_codes([_memory_kind(d.accelerator) for d in deployments], efficiency.MEMORIES),
+        link=_codes([kind for _, kind in links], efficiency.LINKS),
+        format=_codes([kernels for _, kernels in peaks], efficiency.FORMAT_CLASSES),
+        server=_codes([d.server for d in deployments], efficiency.SERVERS),
         seats=_column([seats(d) for d in deployments]),
-        long=np.array([d.architecture.max_sequence_tokens > LONG_TOKENS for d in deployments], dtype=np.bool_),
+        long=np.array(
+            [d.architecture.max_sequence_tokens > efficiency.LONG_TOKENS for d in deployments], dtype=np.bool_
+        ),
     )
-    chip = _chip(deployments, [tflops for tflops, _ in peaks], [rate for rate, _ in links])
+    chips, halves = [d.accelerator for d in deployments], [half_tflops(d.accelerator, d.engine) for d in deployments]
+    chip = Chip(
+        hbm_gb_per_s=_column([chip.hbm_gb_per_s for chip in chips]),
+        half_tflops=_column(halves),
+        matrix_tflops=_column([tflops for tflops, _ in peaks]),
+        # the peak outside the matrix units is about an eighth of theirs where nobody states it
+        fp32_tflops=_column([chip.fp32_tflops or half / 8 for chip, half in zip(chips, halves, strict=True)]),
+        memory_gb=_column([chip.memory_gib * GIB / GB for chip in chips]),
+        link_gb_per_s=_column([rate for rate, _ in links]),
+        host_gb_per_s=_column([chip.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S for chip in chips]),
+    )
     placement = Placement(*(_column([getattr(d, name) for d in deployments]) for name in Placement.names()))
+    # each model is counted once, by its name, and its row taken for every deployment of it
     unique = {d.architecture.name: d.architecture for d in deployments}
     order = {name: index for index, name in enumerate(unique)}
     work = _work_of(stack(list(unique.values()))).take([order[d.architecture.name] for d in deployments])
@@ -364,6 +356,6 @@ def build(
         Bytes(sizes[:, 0], sizes[:, 1], sizes[:, 2], sizes[:, 3]),
         placement,
         options or plain_options(len(deployments)),
-        resolve(values, software),
+        efficiency.resolve(values, software),
     )
     return case, software

@@ -51,9 +51,7 @@ class EngineRates(ColumnStruct, frozen=True):
     experts: Floats
     widen_flop: Floats  # per weight, where the chip cannot multiply the format
     cache: Floats
-    cache_copies: (
-        Floats  # of what attention reads, made in every step for each query head; 0 where kernels read in place
-    )
+    cache_copies: Floats  # of what attention reads, made each step for each query head; 0 where kernels read in place
     serial_key_ns: Floats  # 0 where the kernel splits long sequences
     tile_rows: Floats  # tokens that a product takes at least: those of one tile of the matrix units
     matrix_half: Floats  # fractions of a dense peak
@@ -128,35 +126,10 @@ def _looked_up(values: Mapping[str, float], prefix: str, names: tuple[str, ...],
     return of_codes
 
 
-def _stream(values: Mapping[str, float], s: Software, local: Flags) -> Floats:
-    """Return the fraction of the memory bandwidth at which 16-bit weights stream, before its ceiling."""
-    family = _looked_up(values, "weights_ratio", FAMILIES, s.family)
-    stream = values["weights_fraction"] * family * _looked_up(values, "memory_ratio", MEMORIES, s.memory)
-    return stream * np.where(local & (s.memory == MEMORIES.index("hbm")), values["local_hbm_ratio"], 1.0)
-
-
-def _narrow(values: Mapping[str, float], s: Software) -> Floats:
-    """Return what 8-bit and 4-bit matrix work reaches of its own peak, relative to 16-bit work of its peak."""
-    eight = _stored(s, "eight", "mxfp4")
-    four = s.format == FORMAT_CLASSES.index("nvfp4")
-    return np.where(four, values["matrix_four_ratio"], np.where(eight, values["matrix_eight_ratio"], 1.0))
-
-
 def _host_layer_us(values: Mapping[str, float], s: Software) -> Floats:
     """Return the host time of launching a layer's kernels one by one; casts to narrow formats are kernels too."""
     casting = _stored(s, "eight", "nvfp4", "mxfp4")
     return values["host_layer_us"] * np.where(casting, values["host_cast_ratio"], 1.0)
-
-
-def _tiled(s: Software) -> Flags:
-    """Return which cases multiply by tiles of 64 rows: Hopper's (PTX ISA, wgmma: m64), kernels of 4 bits apart."""
-    tiled: Flags = (s.family == FAMILIES.index("hopper")) & _stored(s, "half", "eight")
-    return tiled
-
-
-def _fused(s: Software, modern: Flags) -> Flags:
-    """Return which cases read prompts beside the decode step; vLLM 0.6 and 0.7 where sequences may be long."""
-    return (modern & ~_among(s.engine, "sglang")) | (_among(s.engine, "vllm-2025", "vllm-rocm") & s.long)
 
 
 def _stored(s: Software, *formats: str) -> Flags:
@@ -167,13 +140,27 @@ def _stored(s: Software, *formats: str) -> Flags:
 
 def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
     """Look the parameters up for each case by engine, family, memory, link and weight format."""
+    # `by` looks a parameter up by the name that each case's code stands for; what has no value of its own counts as 1
     s, by = software, partial(_looked_up, values)
     engine = partial(by, names=ENGINE_NAMES, codes=s.engine)
     group = np.array([_GROUPS.index(ENGINES[name]) for name in ENGINE_NAMES])[s.engine]
     local, modern = group == _GROUPS.index("local"), group == _GROUPS.index("modern")
-    stream = _stream(values, s, local)
+
+    # The fraction of the memory bandwidth at which 16-bit weights stream, before its ceiling; quantised ones are
+    # unpacked on the way.
+    stream = values["weights_fraction"] * by("weights_ratio", FAMILIES, s.family)
+    stream = stream * by("memory_ratio", MEMORIES, s.memory)
+    stream = stream * np.where(local & (s.memory == MEMORIES.index("hbm")), values["local_hbm_ratio"], 1.0)
     quantised = stream * by("format_ratio", FORMAT_CLASSES, s.format)
-    matrix, narrow = values["matrix_fraction"] * by("matrix_ratio", FAMILIES, s.family), _narrow(values, s)
+
+    # 8-bit and 4-bit products reach less of their own peak than 16-bit products of theirs. Hopper multiplies by tiles
+    # of 64 rows (PTX ISA, wgmma: m64), kernels of 4 bits apart.
+    matrix = values["matrix_fraction"] * by("matrix_ratio", FAMILIES, s.family)
+    four, eight = s.format == FORMAT_CLASSES.index("nvfp4"), _stored(s, "eight", "mxfp4")
+    narrow = np.where(four, values["matrix_four_ratio"], np.where(eight, values["matrix_eight_ratio"], 1.0))
+    tiled = (s.family == FAMILIES.index("hopper")) & _stored(s, "half", "eight")
+
+    # Which software does what: plain PyTorch without an engine, a server as it comes, a batch without a server.
     bare, launched = _among(s.engine, "plain", "eager", "transformers"), _among(s.engine, "eager", "transformers")
     served = (s.server == SERVERS.index("default")) & ~bare & ~local
     launching = _among(s.engine, *LAUNCHING)
@@ -181,6 +168,7 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
     offline = np.where(alone, values["offline_host_ratio"], 1.0)
     copying = _among(s.engine, "transformers")
     casting = np.where(_stored(s, "eight"), values["expert_loop_cast_ratio"], 1.0)
+    # vLLM, SGLang and TensorRT-LLM bring an all-reduce of their own, for ranks that see each other's memory
     custom = modern & ~_among(s.engine, "plain", "eager") & (s.link == LINKS.index("scaleup"))
     return EngineRates(
         weights_half=_below_ceiling(stream),
@@ -190,7 +178,7 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
         cache=_below_ceiling(stream * values["cache_ratio"]),
         cache_copies=np.where(copying, values["cache_copies"], 0.0),
         serial_key_ns=np.where(bare & ~copying, values["serial_key_ns"], 0.0),
-        tile_rows=np.where(_tiled(s), values["tile_rows"], 1.0),
+        tile_rows=np.where(tiled, values["tile_rows"], 1.0),
         matrix_half=_below_ceiling(matrix),
         matrix=_below_ceiling(matrix * narrow),
         matrix_experts=_below_ceiling(matrix * narrow * values["matrix_experts_ratio"]),
@@ -220,7 +208,8 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
         saturation=values["saturation_ratio"] * engine("saturation_ratio"),
         overlapped=modern,
         ahead=_among(s.engine, *_AHEAD),
-        fused=_fused(s, modern),
+        # who reads prompts beside the decode step: vLLM 0.6 and 0.7 only where sequences may be long
+        fused=(modern & ~_among(s.engine, "sglang")) | (_among(s.engine, "vllm-2025", "vllm-rocm") & s.long),
         unfused=bare,
         reserving=_among(s.engine, "trtllm", "tuned"),
         frugal=local,
@@ -228,18 +217,10 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
     )
 
 
+# parameters that are the same for every case
 _PLAIN = {
-    name: name
-    for name in (
-        "expert_layer_us",
-        "latent_layer_us",
-        "linear_layer_us",
-        "exchange_us",
-        "exchange_exposed",
-        "stage_us",
-        "host_reduce_us",
-        "data_imbalance",
-        "batch_limit",
-        "routing_exponent",
-    )
-} | {"imbalance": "expert_imbalance", "burst": "burst_ratio"}
+    **{name: name for name in ("expert_layer_us", "latent_layer_us", "linear_layer_us", "stage_us", "host_reduce_us")},
+    **{name: name for name in ("exchange_us", "exchange_exposed", "data_imbalance", "batch_limit", "routing_exponent")},
+    "imbalance": "expert_imbalance",
+    "burst": "burst_ratio",
+}

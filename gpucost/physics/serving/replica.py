@@ -171,11 +171,14 @@ def simulate(
     last_step = [0] * count  # 0 where it does not run
     remaining = output[:]  # output tokens still to come
     admitted: list[int] = []  # in order; those that have ended are dropped when they are met
-    found: list[float] = requests.cached_tokens.tolist()
-    planned = now = busy = of_prompts = of_cached = cache = held = peak_cache = 0.0
+    cached: list[float] = requests.cached_tokens.tolist()
+    # seconds: when the running step was planned, the clock, and sums of time; then tokens in the cache, and those of
+    # the running sequences
+    planned = now = busy = of_prompts = of_cached = 0.0
+    cache = running_tokens = peak_cache = 0.0
     late, warm = 0, int(WARMING * count)
     step = running = open_requests = preempted = refused = peak_running = loops = 0
-    half = _BLOCK_TOKENS / 2
+    half = _BLOCK_TOKENS / 2  # of the last block of a sequence is empty, on average
     stopped = False
 
     def size(request: int) -> float:
@@ -183,6 +186,7 @@ def simulate(
         return prompt[request] + half + (remaining[request] if reserving else 1.0)
 
     def finish(request: int) -> None:
+        """Note the end of a request, and let a client send the next one: of the same user, or one held back."""
         nonlocal open_requests, next_user
         done[request] = now
         open_requests -= 1
@@ -193,7 +197,8 @@ def simulate(
             heappush(upcoming, (now + times.way_s, client.popleft()))
 
     def end_those_done() -> None:
-        nonlocal running, held, cache
+        """Free the places and the cache of sequences whose last step has been taken."""
+        nonlocal running, running_tokens, cache
         while ends and ends[0][0] <= step:
             at, request = heappop(ends)
             if last_step[request] != at:
@@ -201,13 +206,13 @@ def simulate(
             last_step[request] = 0
             running -= 1
             tokens = prompt[request] + remaining[request]
-            held -= tokens
+            running_tokens -= tokens
             cache -= tokens + half
             finish(request)
 
     def give_up_last() -> None:
         """Take the cache of the sequence that started last; its prompt and what it has written are read anew."""
-        nonlocal running, held, cache, preempted
+        nonlocal running, running_tokens, cache, preempted
         while admitted:
             request = admitted.pop()
             if last_step[request]:
@@ -218,7 +223,7 @@ def simulate(
         tokens = prompt[request] + remaining[request] - to_come
         running -= 1
         preempted += 1
-        held -= tokens
+        running_tokens -= tokens
         cache -= tokens + half
         last_step[request] = 0
         prompt[request], remaining[request] = tokens, max(to_come, 1.0)
@@ -228,6 +233,8 @@ def simulate(
     try:
         while loops < most_steps:
             loops += 1
+
+            # What has arrived joins the queue; an engine that plans ahead sees what was there when it planned.
             seen = planned if engine.ahead and (running or reading) else now
             while upcoming and upcoming[0][0] <= seen:
                 at, request = heappop(upcoming)
@@ -237,9 +244,12 @@ def simulate(
                 sent[request] = at
                 open_requests += 1
                 waiting.append(request)
+
+            # Those at the front of the queue are admitted while there are places, cache and tokens to read in this
+            # step.
             room = budget - (running if fused else 0)
-            wanted = sum(left_to_read[request] for request in reading) if reading else 0.0
-            while waiting and wanted < room and running + len(reading) < seats:
+            to_read = sum(left_to_read[request] for request in reading) if reading else 0.0
+            while waiting and to_read < room and running + len(reading) < seats:
                 request = waiting[0]
                 if cache + size(request) > limit * (_SPARE_SHARE if running or reading else 1.0):
                     if running or reading:
@@ -251,12 +261,14 @@ def simulate(
                 waiting.popleft()
                 reading.append(request)
                 left_to_read[request] = fresh[request]
-                wanted += fresh[request]
+                to_read += fresh[request]
                 cache += size(request)
+            # Where the next step of all would not fit, one gives way and the step is planned anew.
             if running and not reserving and cache + running * e > limit and running > 1:
                 give_up_last()
                 continue
             if reading:
+                # A step that reads prompts: in chunks beside a decode step, or whole prompts by themselves.
                 prompts = read = 0.0
                 ready = []
                 while reading and (room > 0 or not read):
@@ -264,31 +276,32 @@ def simulate(
                     chunk = min(left_to_read[request], max(room, 1.0)) if fused else left_to_read[request]
                     if not fused and read and chunk > room:
                         break  # whole prompts, as many as the budget holds
-                    if left_to_read[request] == fresh[request]:
+                    if left_to_read[request] == fresh[request]:  # its first chunk
                         prompts += times.arrival_s
                     before = prompt[request] - left_to_read[request]
                     pairs = times.attention_s(chunk, before)
                     prompts += pairs
-                    if found[request]:
-                        of_cached += pairs - times.attention_s(chunk, max(before - found[request], 0.0))
+                    if cached[request]:
+                        of_cached += pairs - times.attention_s(chunk, max(before - cached[request], 0.0))
                     read += chunk
                     room -= chunk
                     left_to_read[request] -= chunk
                     if left_to_read[request] <= 0:
                         ready.append(reading.popleft())
                 prompts += times.prompts_s(running if fused else 0, read)
-                took = prompts + (times.decode_s(running, held) if fused and running else 0.0)
+                step_s = prompts + (times.decode_s(running, running_tokens) if fused and running else 0.0)
                 planned = now
-                now += took
-                busy += took
+                now += step_s
+                busy += step_s
                 of_prompts += prompts
                 if fused and running:
                     step += 1
-                    held += running * e
+                    running_tokens += running * e
                     cache += 0.0 if reserving else running * e
+                # A prompt that was read to its end gives the first token, and runs from the next step on.
                 for request in ready:
                     if isnan(first[request]):
-                        first[request] = now
+                        first[request] = now  # one that gave up its place and is read anew had it before
                         late += request >= warm and now - sent[request] > late_s
                     admitted.append(request)
                     more = remaining[request] - 1.0
@@ -297,7 +310,7 @@ def simulate(
                         finish(request)
                         continue
                     running += 1
-                    held += prompt[request] + 1.0
+                    running_tokens += prompt[request] + 1.0
                     at = step + max(int(-(-more // e)), 1)
                     last_step[request] = at
                     heappush(ends, (at, request))
@@ -308,24 +321,25 @@ def simulate(
                     stopped = True
                     break
             elif running:
+                # Steps in which nothing starts or ends are taken at once, up to the first end, arrival or full cache.
                 many = ends[0][0] - step
-                pace = times.decode_s(running, held)
+                pace = times.decode_s(running, running_tokens)
                 if upcoming and (not waiting or most_open < inf):
                     many = min(many, int((upcoming[0][0] - now) / pace) + 1)
                 if not reserving:
                     many = min(many, int((limit - cache) / (running * e)))
                 many = max(many, 1)
                 grown = running * e
-                last = times.decode_s(running, held + (many - 1) * grown)
-                took = many * (pace + last) / 2
-                now += took
+                last = times.decode_s(running, running_tokens + (many - 1) * grown)
+                block_s = many * (pace + last) / 2  # steps grow evenly with the tokens that they read
+                now += block_s
                 planned = now - last
-                busy += took
+                busy += block_s
                 step += many
-                held += many * grown
+                running_tokens += many * grown
                 cache += 0.0 if reserving else many * grown
                 end_those_done()
-            elif upcoming:
+            elif upcoming:  # idle until the next arrives
                 now = upcoming[0][0]
             elif not waiting:
                 break
@@ -403,8 +417,9 @@ def engine_of(case: ServingCase, prompt_tokens: float, output_tokens: float, lon
     """
     mean = np.array([prompt_tokens]), np.array([output_tokens])
     plain = case.take([0])
-    rates, placed = plain.rates, plain.placement
-    per_step = float(steps.tokens_per_step(plain.options)[0])
+    work, placed, rates = plain.work, plain.placement, plain.rates
+
+    # How many run at once: what the engine allows, as far as the cache can hold their prompts.
     data = float(placed.data[0])
     seats = int(min(float(rates.batch_limit[0]) * data, float(rates.seats[0]), 4096.0))
     each = prompt_tokens + output_tokens * (1.0 if rates.reserving[0] else 0.5)
@@ -418,47 +433,45 @@ def engine_of(case: ServingCase, prompt_tokens: float, output_tokens: float, lon
     budget = (steps.LARGE_PASS_TOKENS if large else steps.PASS_TOKENS) * data
     fits = int(max(cache / max(prompt_tokens, 1.0), 1.0)) + 1
     seats = max(min(seats, fits), 1)
+
+    # Decode steps: timed at batches a quarter of a doubling apart, read off in between for every number of sequences.
+    batches = np.unique(np.minimum(np.round(2.0 ** np.arange(0, 12.25, 0.25)), seats))
+    length_step = max(longest_tokens, _CONTEXTS) / _CONTEXTS
+    lengths = np.arange(_CONTEXTS + 1) * length_step
+    running, context = (axis.ravel() for axis in np.meshgrid(batches, lengths, indexing="ij"))
+    table = steps.decode_step(plain.take(np.zeros(len(running), np.int64)), running, context).total_s
+    grid = table.reshape(len(batches), len(lengths))
+    decode = np.stack([np.interp(np.arange(seats + 1), batches, column) for column in grid.T], axis=1)
+
+    # Prompts without their attention, by themselves and beside 2^j − 1 sequences; their attention by the pair of
+    # tokens.
+    tokens: Floats = np.asarray(2.0 ** np.arange(_LONGEST_BITS), dtype=np.float64)
+    alone = _prompt_s(plain, np.zeros(len(tokens)), tokens, fused=False)
+    beside = 2.0 ** np.arange(seats.bit_length() + 1) - 1
+    beside, many = (axis.ravel() for axis in np.meshgrid(beside, tokens, indexing="ij"))
+    joined = _prompt_s(plain, beside, many, fused=True).reshape(-1, len(tokens))
+    flop_s = float(placed.data[0] * placed.tensor[0] * plain.chip.half_tflops[0] * TERA * rates.attention[0])
+    scale = float(rates.prefill[0] * rates.engine[0]) / flop_s / float(placed.pipeline[0])
+    times = StepTimes(
+        decode=decode.tolist(),
+        length_step=length_step,
+        alone=alone.tolist(),
+        joined=joined.tolist(),
+        pair_s=float(work.full_pair_flop[0] + work.selected_pair_flop[0]) * scale,
+        window_pair_s=float(work.window_pair_flop[0]) * scale,
+        window=float(work.window_tokens[0]) or inf,
+        arrival_s=float(rates.arrival_ms[0]) * MILLI if bool(rates.fused[0]) else 0.0,
+        way_s=float(rates.first_ms[0]) * MILLI,
+    )
     return ReplicaEngine(
-        times=_times(plain, seats, longest_tokens),
+        times=times,
         seats=seats,
         cache_tokens=cache,
         budget_tokens=budget,
         fused=bool(rates.fused[0]),
         reserving=bool(rates.reserving[0]),
-        tokens_per_step=per_step,
+        tokens_per_step=float(steps.tokens_per_step(plain.options)[0]),
         ahead=bool(rates.ahead[0]),
-    )
-
-
-def _times(case: ServingCase, seats: int, longest_tokens: float) -> StepTimes:
-    """Return the step times of a case for up to so many sequences, each of a length up to the longest."""
-    some = np.unique(np.minimum(np.round(2.0 ** np.arange(0, 12.25, 0.25)), seats))
-    length_step = max(longest_tokens, _CONTEXTS) / _CONTEXTS
-    lengths = np.arange(_CONTEXTS + 1) * length_step
-    running, context = (axis.ravel() for axis in np.meshgrid(some, lengths, indexing="ij"))
-    table = steps.decode_step(case.take(np.zeros(len(running), np.int64)), running, context).total_s
-    grid = table.reshape(len(some), len(lengths))
-    every = np.arange(seats + 1)
-    decode = np.stack([np.interp(every, some, column) for column in grid.T], axis=1)
-
-    tokens: Floats = np.asarray(2.0 ** np.arange(_LONGEST_BITS), dtype=np.float64)
-    alone = _prompt_s(case, np.zeros(len(tokens)), tokens, fused=False)
-    beside = 2.0 ** np.arange(seats.bit_length() + 1) - 1
-    beside, many = (axis.ravel() for axis in np.meshgrid(beside, tokens, indexing="ij"))
-    joined = _prompt_s(case, beside, many, fused=True).reshape(-1, len(tokens))
-    w, p, r = case.work, case.placement, case.rates
-    flop_s = float(p.data[0] * p.tensor[0] * case.chip.half_tflops[0] * TERA * r.attention[0])
-    scale = float(r.prefill[0] * r.engine[0]) / flop_s / float(p.pipeline[0])
-    return StepTimes(
-        decode=decode.tolist(),
-        length_step=length_step,
-        alone=alone.tolist(),
-        joined=joined.tolist(),
-        pair_s=float(w.full_pair_flop[0] + w.selected_pair_flop[0]) * scale,
-        window_pair_s=float(w.window_pair_flop[0]) * scale,
-        window=float(w.window_tokens[0]) or inf,
-        arrival_s=float(r.arrival_ms[0]) * MILLI if bool(r.fused[0]) else 0.0,
-        way_s=float(r.first_ms[0]) * MILLI,
     )
 
 
@@ -471,10 +484,11 @@ def _prompt_s(case: ServingCase, running: Floats, tokens: Floats, *, fused: bool
             steps.prompt_attention_s(plain, np.ones(len(tokens)), tokens) * rows.rates.prefill * rows.rates.engine
         )
         return np.maximum(steps.prompt_s(plain, tokens) - attention, 1e-9)
+    # what the prompt's tokens add to a step: one of them reaches the head, the others only fill the cache
     one = np.ones(len(tokens))
-    held = np.maximum(running / rows.placement.pipeline, np.minimum(running, 1.0))
-    products = steps.linear_s(rows, held + tokens, held + one) - steps.linear_s(rows, held, held)
+    staged = np.maximum(running / rows.placement.pipeline, np.minimum(running, 1.0))
+    products = steps.linear_s(rows, staged + tokens, staged + one) - steps.linear_s(rows, staged, staged)
     added = np.maximum(products, 0) + steps.elementwise_s(rows, tokens)
-    added = added + np.maximum(steps.exchange_s(rows, held + tokens) - steps.exchange_s(rows, held), 0)
+    added = added + np.maximum(steps.exchange_s(rows, staged + tokens) - steps.exchange_s(rows, staged), 0)
     joined: Floats = added * rows.rates.prefill * rows.rates.engine / rows.placement.pipeline
     return joined * steps.fullest_rank(rows)

@@ -42,6 +42,7 @@ def decode_roof(
     if precision in FORMATS:
         form = FORMATS[precision]
         wide = form.weight_bytes
+        # local engines accumulate in 16 bits on some cards, at twice the peak of the others
         dense = max(matrix_peak(accelerator, name, form)[0] for name in ([engine] if engine else _FASTEST))
     else:  # what engines do not serve: fp32, tf32, and 4 bits without a format
         wide, dense = VALUE_BYTES[precision], peak(accelerator, precision).tflops

@@ -63,6 +63,7 @@ def _smooth_max(first: Floats, second: Floats, bend: float = _BEND) -> Floats:
     >>> _smooth_max(np.array([1.0]), np.array([0.0]))
     array([1.])
     """
+    # by the ratio of the two, so that no power of a small time underflows
     largest = np.maximum(np.maximum(first, second), 1e-30)
     smaller = np.minimum(first, second) / largest
     return largest * (1 + smaller**bend) ** (1 / bend)
@@ -100,16 +101,19 @@ def linear_s(case: ServingCase, tokens: Floats, scored: Floats) -> Floats:
     the time of a whole tile of the matrix units: what binds H20, whose units are a fifth of those of an H200.
     """
     w, p, b, r, chip = case.work, case.placement, case.bytes, case.rates, case.chip
+    # tokens of one data-parallel rank; a single token is on one of them, for which the others wait
     local = np.maximum(tokens / p.data, np.minimum(tokens, 1.0))
     spread = p.tensor * p.data
     rows = np.maximum(local, r.tile_rows)
-    plain = b.attention >= 2.0
+    plain = b.attention >= 2.0  # kept at 16 bits, where the rest is quantised
     half, narrow = chip.half_tflops * TERA * r.matrix_half, chip.matrix_tflops * TERA * r.matrix
     attention = _smooth_max(
         _seconds_to_read(w.attention / p.tensor, b.attention, case, np.where(plain, r.weights_half, r.weights)),
         2 * w.attention * rows / p.tensor / np.where(plain, half, narrow),
     )
     dense = _smooth_max(_quantised_read_s(w.dense / p.tensor, case, r.weights), 2 * w.dense * rows / p.tensor / narrow)
+    # Tokens of one text choose alike: T of them meet the experts of T^exponent independent ones. All ranks together
+    # hold and read each expert once, the busiest one more than its share.
     read = distinct_experts(w.expert_count, w.experts_per_token, np.maximum(tokens, 1.0) ** r.routing_exponent)
     uneven = np.where(p.expert > 1, r.imbalance, 1.0) / spread
     experts = _smooth_max(
@@ -126,7 +130,9 @@ def linear_s(case: ServingCase, tokens: Floats, scored: Floats) -> Floats:
         _seconds_to_read(w.head / p.tensor, b.head, case, r.weights_half),
         2 * w.head * scored / p.data / p.tensor / half,
     )
-    host = _offloaded_s(case)
+    # the offloaded share of the weights comes over the host link once per pass, while the device computes
+    offloaded = case.options.offloaded * weight_bytes(case) / p.gpus
+    host = offloaded / (chip.host_gb_per_s * GIGA)
     return np.maximum(attention + dense + np.where(w.expert_count > 0, experts, 0.0) + head, host)
 
 
@@ -160,12 +166,6 @@ def launched_s(case: ServingCase, layer_us: Floats) -> Floats:
     return (case.work.layers * (layer_us + reduces) + case.work.moe_layers * _ROUTING_LAYERS * layer_us + loops) * MICRO
 
 
-def _offloaded_s(case: ServingCase) -> Floats:
-    """Return the time of reading the offloaded share of the weights over the host link, once per pass."""
-    share = case.options.offloaded * weight_bytes(case) / case.placement.gpus
-    return share / (case.chip.host_gb_per_s * GIGA)
-
-
 def keys_per_layer(work: ModelWork, context: Floats) -> Floats:
     """Return the cached tokens that one new token reads, summed over the layers; windows cap theirs."""
     return work.full_layers * context + work.window_layers * _windowed(work, context)
@@ -179,41 +179,29 @@ def _selected(work: ModelWork, context: Floats) -> Floats:
     return np.minimum(context, np.maximum(work.selected_tokens, 1.0))
 
 
-def _kept_values(work: ModelWork, context: Floats) -> Floats:
-    """Return the values that one sequence keeps: those of all tokens, of a window, and its recurrent state."""
-    everything = (work.full_values + work.selected_values) * context
-    return everything + work.window_values * _windowed(work, context) + work.state_values
-
-
-def _read_values(work: ModelWork, context: Floats) -> Floats:
-    """Return the values that one new token reads: of a selection only the selected ones."""
-    within = work.window_values * _windowed(work, context) + work.selected_values * _selected(work, context)
-    return work.full_values * context + within + work.state_values
-
-
 def _cache_read_s(case: ServingCase, sequences: Floats, context: Floats) -> Floats:
-    """Return the time in which a step's attention reads the cache of all running sequences."""
-    w, p, r = case.work, case.placement, case.rates
-    local, divided = sequences / p.data, np.minimum(p.tensor, w.cache_heads)
-    reading = _seconds_to_read(local * _read_values(w, context) / divided, case.bytes.cache, case, r.cache)
-    flop = w.full_decode_flop * context + w.window_decode_flop * _windowed(w, context)
-    flop = local * (flop + w.selected_decode_flop * _selected(w, context)) / p.tensor
-    bound = _smooth_max(reading * _copied(case), flop / (case.chip.half_tflops * TERA * r.matrix_half))
-    return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * NANO)
-
-
-def _copied(case: ServingCase) -> Floats:
-    """Return what attention moves against the cache that it reads: 1 where its kernel reads in place.
+    """Return the time in which a step's attention reads the cache of all running sequences.
 
     Hugging Face joins the new token's keys and values to the old ones in a new tensor, and repeats each for every
     query head that shares it (transformers, DynamicCache.update and repeat_kv): read and written once, then written and
     read as often as heads share them.
     """
-    w, copies = case.work, case.rates.cache_copies
+    w, p, r = case.work, case.placement, case.rates
+    local, divided = sequences / p.data, np.minimum(p.tensor, w.cache_heads)
+
+    # Bytes: of full attention all tokens, of a window its own, of a selection only the selected ones.
+    within = w.window_values * _windowed(w, context) + w.selected_values * _selected(w, context)
+    values = w.full_values * context + within + w.state_values
+    reading = _seconds_to_read(local * values / divided, case.bytes.cache, case, r.cache)
     keys, pairs = w.full_values + w.window_values, w.full_decode_flop + w.window_decode_flop
-    shared = np.where(keys > 0, pairs / np.maximum(2 * keys, 1.0), 1.0)
-    moved: Floats = 1 + copies * (2 + 2 * shared)
-    return moved
+    shared = np.where(keys > 0, pairs / np.maximum(2 * keys, 1.0), 1.0)  # query heads of a key: FLOP ÷ 2 per value
+    copied = 1 + r.cache_copies * (2 + 2 * shared)
+
+    # Arithmetic binds where many heads share what is read: latent attention multiplies in the compressed space.
+    flop = w.full_decode_flop * context + w.window_decode_flop * _windowed(w, context)
+    flop = local * (flop + w.selected_decode_flop * _selected(w, context)) / p.tensor
+    bound = _smooth_max(reading * copied, flop / (case.chip.half_tflops * TERA * r.matrix_half))
+    return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * NANO)  # keys that one block walks in turn
 
 
 def prompt_attention_s(case: ServingCase, prompts: Floats, prompt_tokens: Floats) -> Floats:
@@ -243,7 +231,7 @@ def exchange_s(case: ServingCase, tokens: Floats) -> Floats:
     """
     w, p, r, chip = case.work, case.placement, case.rates, case.chip
     local = np.maximum(tokens / p.data, np.minimum(tokens, 1.0))
-    message = local * w.hidden * 2.0
+    message = local * w.hidden * 2.0  # 16-bit values
     rate = chip.link_gb_per_s * GIGA * r.link
     doublings = np.log2(np.maximum(p.tensor, 2.0))
     ring = (
@@ -253,6 +241,7 @@ def exchange_s(case: ServingCase, tokens: Floats) -> Floats:
     reduced = np.where(p.tensor > 1, 2 * w.layers * ring, 0.0)
     ranks = p.tensor * p.data
     reached = np.minimum(w.experts_per_token, ranks) * (ranks - 1) / np.maximum(ranks, 1)
+    # copies of a token that leave for other ranks: for those of its experts, or for all
     copies = np.where((p.expert > 1) | (ranks > _NODE_RANKS), reached, ranks - 1)
     swap = r.exchange_us * MICRO + r.exchange_exposed * copies * message / rate
     return reduced + np.where((p.data > 1) & (w.expert_count > 0), 2 * w.moe_layers * swap, 0.0)
@@ -277,23 +266,24 @@ def decode_step(case: ServingCase, sequences: Floats, context: Floats, prompt_s:
     draft + 1 tokens per sequence in one step. Host work hides behind the device in modern engines.
     """
     p, r, o = case.placement, case.rates, case.options
-    held = np.maximum(sequences / p.pipeline, np.minimum(sequences, 1.0))
-    scored = held * (1 + o.draft_tokens)
+    staged = np.maximum(sequences / p.pipeline, np.minimum(sequences, 1.0))  # sequences that are in one stage
+    scored = staged * (1 + o.draft_tokens)
     linear = linear_s(case, scored, scored) + elementwise_s(case, scored)
-    attention = _cache_read_s(case, held, context)
+    attention = _cache_read_s(case, staged, context)
     uneven = fullest_rank(case)
     linear, attention = linear * uneven, attention * uneven
     latency, exchange = latency_s(case), exchange_s(case, scored)
     device = (linear + attention + latency + exchange) * r.engine * (1 + o.draft_tokens * o.draft_cost)
-    host = r.host_ms * MILLI + r.sequence_us * held / p.data * MICRO + launched_s(case, r.host_layer_us)
+    host = r.host_ms * MILLI + r.sequence_us * staged / p.data * MICRO + launched_s(case, r.host_layer_us)
+    # overlapped, the longer of host and device counts; an early engine does one after the other
     step = np.where(r.overlapped, _smooth_max(device, host, _HOST_BEND), device + host)
-    step = step + r.served_ms * MILLI + r.served_sequence_us * held / p.data * MICRO
+    step = step + r.served_ms * MILLI + r.served_sequence_us * staged / p.data * MICRO
     return StepParts(
         linear * r.engine,
         attention * r.engine,
         latency * r.engine,
         exchange * r.engine,
-        step - device,
+        step - device,  # what waiting for the host adds
         np.broadcast_to(np.asarray(prompt_s, dtype=np.float64), step.shape),
         step + prompt_s,
     )
@@ -324,6 +314,7 @@ def prompt_s(case: ServingCase, prompt_tokens: Floats, prompts: Floats | float =
     Chunks of a prompt follow each other through pipeline stages: (stages − 1 + chunks) ÷ (stages · chunks).
     """
     p, r = case.placement, case.rates
+    # an engine reads the last token of a prompt at least, which gives the first one of the output
     fresh = np.maximum(prompt_tokens * (1 - case.options.prefix_hit), 1.0)
     count = np.broadcast_to(np.asarray(prompts, dtype=np.float64), fresh.shape)
     tokens = count * fresh
@@ -344,13 +335,14 @@ def prompts_share_s(
     Engines that fuse both phases pay for what the prompt's tokens add to the step's products; others stop decoding
     while they read it. A sequence does not wait for its own prompt.
     """
-    starting = sequences / output_tokens
+    starting = sequences / output_tokens  # prompts per step; fewer than one: a prompt in some of the steps
     together = np.maximum(starting, 1.0)
     separate = prompt_s(case, prompt_tokens, together)
     fresh = np.maximum(prompt_tokens * (1 - case.options.prefix_hit), 1.0) * together
-    held = np.maximum(sequences / case.placement.pipeline, np.minimum(sequences, 1.0))
-    products = linear_s(case, held + fresh, held + together) - linear_s(case, held, held) + elementwise_s(case, fresh)
-    sent = exchange_s(case, held + fresh) - exchange_s(case, held)
+    staged = np.maximum(sequences / case.placement.pipeline, np.minimum(sequences, 1.0))
+    products = linear_s(case, staged + fresh, staged + together) - linear_s(case, staged, staged)
+    products = products + elementwise_s(case, fresh)
+    sent = exchange_s(case, staged + fresh) - exchange_s(case, staged)
     pairs = prompt_attention_s(case, together, prompt_tokens)
     joined = (np.maximum(products, 0) + np.maximum(sent, 0) + pairs) * case.rates.prefill * case.rates.engine
     joined = joined / case.placement.pipeline + case.rates.arrival_ms * MILLI * together
@@ -371,8 +363,12 @@ def weight_bytes(case: ServingCase) -> Floats:
 
 def cache_bytes_per_sequence(case: ServingCase, context: Floats) -> Floats:
     """Return the cache of one sequence over all ranks; heads fewer than ranks are repeated."""
-    repeated = np.maximum(case.placement.tensor / case.work.cache_heads, 1.0)
-    return _kept_values(case.work, context) * case.bytes.cache * repeated
+    w = case.work
+    repeated = np.maximum(case.placement.tensor / w.cache_heads, 1.0)
+    # values of all tokens, of a selection too; those of a window; recurrent state
+    everything = (w.full_values + w.selected_values) * context
+    kept = everything + w.window_values * _windowed(w, context) + w.state_values
+    return kept * case.bytes.cache * repeated
 
 
 def workspace_bytes(case: ServingCase, *, tight: bool = False) -> Floats:
@@ -388,6 +384,7 @@ def workspace_bytes(case: ServingCase, *, tight: bool = False) -> Floats:
     tokens = _TIGHT_PASS_TOKENS if tight else np.where(large, LARGE_PASS_TOKENS, PASS_TOKENS)
     scored = TIGHT_SCORED if tight else np.where(large, _LARGE_SCORED, _SCORED)
     width = np.maximum(w.hidden, 1.0)
+    # values of the widest layer from its weights: three matrices of width × width of the feed-forward each
     routed = w.experts_per_token * (width + w.expert / width)
     values = 6 * width + (w.dense / width / np.maximum(w.layers, 1.0) + routed) / tensor
     logits = scored * w.head / width * 8.0 / tensor
@@ -409,7 +406,7 @@ def capacity_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: 
     holds fewer than a few, people raise it and shorten a pass: then up to TIGHT_SCORED run. A local engine takes
     what it needs.
     """
-    bytes_per_sequence = _held_bytes(case, prompt_tokens, output_tokens)
+    bytes_per_sequence = _running_bytes(case, prompt_tokens, output_tokens)
     tight = np.maximum(np.floor(free_memory_bytes(case, tight=True) / bytes_per_sequence), 0.0)
     few = np.where(case.rates.frugal, tight, np.minimum(tight, TIGHT_SCORED))
     return np.maximum(usual_sequences(case, prompt_tokens, output_tokens), few)
@@ -417,14 +414,15 @@ def capacity_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: 
 
 def usual_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
     """Return the sequences whose cache fits at once in the share of the memory that engines take by default."""
-    each = _held_bytes(case, prompt_tokens, output_tokens)
+    each = _running_bytes(case, prompt_tokens, output_tokens)
     return np.maximum(np.floor(free_memory_bytes(case) / each), 0.0)
 
 
-def _held_bytes(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
+def _running_bytes(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
     """Return the cache that one running sequence takes of a replica."""
-    held = prompt_tokens + output_tokens * np.where(case.rates.reserving, 1.0, 0.5) + case.options.longer_tokens
-    return np.maximum(cache_bytes_per_sequence(case, held), 1.0)
+    written = output_tokens * np.where(case.rates.reserving, 1.0, 0.5)
+    tokens = prompt_tokens + written + case.options.longer_tokens
+    return np.maximum(cache_bytes_per_sequence(case, tokens), 1.0)
 
 
 class Steady(ColumnStruct, frozen=True):
@@ -461,6 +459,7 @@ def steady(
     per_step = tokens_per_step(case.options)
     share = prompts_share_s(case, sequences, context, prompt_tokens, output_tokens / per_step)
     share = np.where(mixed, share, 0.0)
+    # the wait of the others: one of n sequences reads its own prompt in an n-th of the cases
     running_fraction = np.maximum(sequences - 1, 0.0) / np.maximum(sequences, 1.0)
     step = decode_step(case, sequences, context, share * running_fraction)
     step_with_prompt = step.total_s - step.prompt_s + share
