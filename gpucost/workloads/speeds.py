@@ -312,7 +312,7 @@ def job_of(workload: Workload, calibration: Calibration) -> Job:
 def memory_gb(job: Job, layout: LayoutColumns) -> Floats:
     """Return the peak memory of layouts; the search itself counts some of them with fewer ranks than they have."""
     with np.errstate(all="ignore"):  # rows without a layout
-        return training_memory(job.shape, layout, job.kept).total_bytes / GB
+        return training_memory(job.shape, layout, job.memory).total_bytes / GB
 
 
 def timed_layouts(workload: Workload, job: Job, keys: Sequence[Key], gpus: Indices | Floats) -> tuple[Candidates, Keys]:

@@ -76,14 +76,6 @@ def log_predicted(seen: Observations, values: Values) -> Floats:
     return logged
 
 
-def _members(seen: Observations) -> dict[str, Flags]:
-    """Return the rows that speak of each family and class; an unknown class is the mean of the typical ones."""
-    rows = {name: seen.case.hardware.family == code for code, name in enumerate(FAMILIES)}
-    rows |= {name: seen.software == code for code, name in enumerate(CLASSES)}
-    unknown = rows["unknown"]
-    return rows | {name: rows[name] | unknown for name in TYPICAL if rows[name].any()}
-
-
 def whitened(
     residual: Floats, source: Integers, between: float = _BETWEEN_SOURCES, within: float = _WITHIN_SOURCE
 ) -> Floats:
@@ -96,8 +88,10 @@ def whitened(
     n = counts[source]
     mean = np.bincount(source, residual)[source] / n
     weight = np.minimum(1.0, np.sqrt(_VOICES / n))
-    found: Floats = (residual - mean) / within * weight + mean / np.sqrt(between**2 + within**2 / n) / np.sqrt(n)
-    return found
+    # The mean is one observation, spread over its n rows: the squares of n such parts add up to its own.
+    bias = mean / np.sqrt(between**2 + within**2 / n) / np.sqrt(n)
+    white: Floats = (residual - mean) / within * weight + bias
+    return white
 
 
 def problem(
@@ -113,11 +107,16 @@ def problem(
     `between` is the spread between sources: nothing for runs whose own habits are to be learned, which alone move
     `own_ratio`.
     """
+    # The rows that speak of each family and class; an unknown class is the mean of the typical ones, and speaks of
+    # them.
+    members = {name: seen.case.hardware.family == code for code, name in enumerate(FAMILIES)}
+    members |= {name: seen.software == code for code, name in enumerate(CLASSES)}
+    members |= {name: members[name] | members["unknown"] for name in TYPICAL if members[name].any()}
     touched = [
         np.isin(seen.source, seen.source[mine])  # whitening mixes the rows of a source
-        for mine in core.touched_by(parameters, _members(seen), len(seen))
+        for mine in core.touched_by(parameters, members, len(seen))
     ]
-    if between:
+    if between:  # sources: a ratio that all of them share is what the other parameters say
         touched[_OWN] = np.zeros(len(seen), dtype=np.bool_)
 
     def part_of(rows: Integers) -> ResidualPart:
@@ -146,7 +145,7 @@ def fit(
 
 
 def traits(
-    what: Alike,
+    alike: Alike,
     step: Step,
     *,
     stated_layout: Flags | bool,
@@ -157,25 +156,30 @@ def traits(
     def flags(value: Any) -> Flags:
         return np.broadcast_to(np.asarray(value, dtype=np.bool_), step.total_s.shape)
 
-    family, software = what.hardware.family, what.software
+    family, software = alike.hardware.family, alike.software
     waiting = (step.host_s + step.overhead_s) / step.total_s
+    # How many doublings more accelerators a case has than the largest cluster of its chip that was measured: a trait
+    # that counts as often as they are.
+    largest = alike.hardware.largest_gpus
+    ratio = alike.layout.gpus / np.maximum(largest, 1.0)
+    doublings = np.where(largest > 0, np.log2(np.maximum(ratio, 1.0)), 0.0)
     usual = np.isin(family, [FAMILIES.index(name) for name in _USUAL_FAMILIES])
     return {
         "unstated_layout": flags(~np.asarray(stated_layout, dtype=np.bool_)),
         "unknown_software": flags(np.equal(software, CLASSES.index("unknown"))),
-        "mixture_of_experts": flags(what.shape.experts > 0),
+        "mixture_of_experts": flags(alike.shape.experts > 0),
         "unusual_family": flags(~usual),
         "old_family": flags(np.isin(family, [FAMILIES.index(name) for name in _OLD_FAMILIES])),
         "whole_run": flags(whole_run),
         "host_bound": flags(waiting > _HOST_BOUND_FRACTION),
-        "long_context": flags(what.recipe.sequence_tokens >= _LONG_CONTEXT_TOKENS),
+        "long_context": flags(alike.recipe.sequence_tokens >= _LONG_CONTEXT_TOKENS),
         "older_stack": flags(np.isin(software, _OLDER_STACKS)),
-        "adapters": flags(what.recipe.method >= LORA),
-        "quantised_base": flags(what.recipe.method == QLORA),
-        "unmeasured_chip": flags(what.hardware.sources == 0),
-        "one_source": flags(what.hardware.sources <= 1),
-        "two_sources": flags(what.hardware.sources <= 2),
-        "beyond_largest": np.broadcast_to(_doublings_beyond(what), step.total_s.shape),
+        "adapters": flags(alike.recipe.method >= LORA),
+        "quantised_base": flags(alike.recipe.method == QLORA),
+        "unmeasured_chip": flags(alike.hardware.sources == 0),
+        "one_source": flags(alike.hardware.sources <= 1),
+        "two_sources": flags(alike.hardware.sources <= 2),
+        "beyond_largest": np.broadcast_to(doublings, step.total_s.shape),
     }
 
 
@@ -197,6 +201,7 @@ def unsaid_attention_low(
     share = APART_SHARE[software] * closer * case.layout.flash
     if not np.any(share):
         return low
+    # without a fused kernel scores lie in memory: the most that recomputation saves is allowed for
     full = np.full(len(case), FULL)
     apart = replace(case.layout, flash=np.zeros(len(case), dtype=np.bool_), recompute=full)
     need = training_memory(case.shape, apart, from_training(case.recipe, "eager")).total_bytes
@@ -231,18 +236,9 @@ def unsaid_dispatcher_high(
     fused = replace(plain, efficiency=replace(plain.efficiency, dispatch_ratio=np.ones(len(rows))))
     faster = training.step(plain).total_s / training.step(fused).total_s
     above = high.copy()
+    # the low end of the time per token is the high end of the speed
     above[rows] = 1 / mixed_low(1 / speed[rows], 1 / high[rows], 1 / (speed[rows] * faster), share[rows])
     return above
-
-
-def _doublings_beyond(what: Alike) -> Floats:
-    """Return how many doublings more accelerators a case has than the largest cluster of its chip that was measured.
-
-    >>> np.log2(np.array([1024.0]) / 256)
-    array([2.])
-    """
-    largest = what.hardware.largest_gpus
-    return np.where(largest > 0, np.log2(np.maximum(what.layout.gpus / np.maximum(largest, 1.0), 1.0)), 0.0)
 
 
 def ceiling(step: Step) -> Floats:

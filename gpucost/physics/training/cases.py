@@ -28,7 +28,7 @@ from gpucost.words import OFFLOADS
 
 Part = TypeVar("Part", bound=ColumnStruct)
 
-HALF_BYTES = 2.0
+HALF_BYTES = 2.0  # of a value in 16 bits, as which all but narrow products and states travels
 LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
 BF16, FP8, FP4, FP32, INT8 = (PRECISIONS.index(name) for name in ("bf16", "fp8", "fp4", "fp32", "int8"))
 SELECTIVE, FULL = 1, 2  # recompute codes
@@ -155,8 +155,8 @@ def recipe_columns(
         return constant(value, count)
 
     def codes(names: str | Sequence[str], choices: tuple[str, ...], kind: str) -> Integers:
-        listed = [names] if isinstance(names, str) else names
-        return constant(np.array([code_of(name, choices, kind) for name in listed], dtype=np.int64), count, np.int64)
+        rows = [names] if isinstance(names, str) else names
+        return constant(np.array([code_of(name, choices, kind) for name in rows], dtype=np.int64), count, np.int64)
 
     return Recipe(
         sequence_tokens=floats(sequence_tokens),
@@ -169,7 +169,7 @@ def recipe_columns(
         full_precision=constant(full_precision, count, np.bool_),
         blocking=constant(blocking, count, np.bool_),
         library_scores=constant(library_scores, count, np.bool_),
-        optimizer_bytes=2 * floats(state_bytes) + 2,
+        optimizer_bytes=2 * floats(state_bytes) + 2,  # read and written, and the 16-bit weights
         gradient_bytes=floats(gradient_bytes),
         cast_bytes=floats(cast_bytes),
         adapter_rank=floats(adapter_rank),

@@ -5,9 +5,9 @@ import numpy as np
 from gpucost.physics.transformer import active_parameters, stack
 from gpucost.types import Architecture
 
-DEFAULT_SEQUENCE = 8192
-_FINE_TUNING_SEQUENCES = 128
-_TOKENS_PER_BATCH_AT_7B = 4e6
+DEFAULT_SEQUENCE = 8192  # of Llama 3 (arXiv:2407.21783)
+_FINE_TUNING_SEQUENCES = 128  # assumed: more than the 16 to 64 of QLoRA (arXiv:2305.14314)
+_TOKENS_PER_BATCH_AT_7B = 4e6  # Llama 2 (arXiv:2307.09288, table 1)
 _SMALLEST_BATCH_TOKENS, _LARGEST_BATCH_TOKENS = 0.5e6, 16e6
 
 
@@ -26,6 +26,7 @@ def default_batch(architecture: Architecture, sequence_tokens: float, method: st
     """
     if method != "full":
         return _FINE_TUNING_SEQUENCES
+    # the tokens of its batch, at whatever sequence is asked about
     if trained := (architecture.trained_sequence_tokens or 0) * (architecture.trained_batch_sequences or 0):
         return max(1, round(trained / sequence_tokens))
     parameters = float(active_parameters(stack([architecture]))[0])

@@ -5,7 +5,7 @@ Each has a prior (from microbenchmarks or from counting) and a spread, the stand
 software class are a common value times a deviation, so that an unseen family or class falls back to the common one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
@@ -71,32 +71,13 @@ class Efficiencies(ColumnStruct, frozen=True):
     full_precision_ratio: Floats
 
 
+# parameters that are the same for every case, here under their own names
 _SAME = (
-    "fp8_ratio",
-    "fp4_ratio",
-    "int8_ratio",
-    "matrix_tokens",
-    "matrix_width",
-    "flash_tokens",
-    "softmax_passes",
-    "library_scores_ratio",
-    "scan_fraction",
-    "scaleup_latency_us",
-    "scaleout_latency_us",
-    "data_hidden",
-    "interference",
-    "alltoall_exposed",
-    "alltoall_pipelined",
-    "expert_imbalance",
-    "expert_traffic",
-    "grouped_ratio",
-    "expert_tokens",
-    "host_group_ratio",
-    "optimizer_ratio",
-    "straggler",
-    "own_ratio",
-    "blocking_share",
-    "full_precision_ratio",
+    *("fp8_ratio", "fp4_ratio", "int8_ratio", "matrix_tokens", "matrix_width", "grouped_ratio", "expert_tokens"),
+    *("flash_tokens", "softmax_passes", "library_scores_ratio", "scan_fraction", "full_precision_ratio"),
+    *("scaleup_latency_us", "scaleout_latency_us", "data_hidden", "interference", "expert_imbalance"),
+    *("alltoall_exposed", "alltoall_pipelined", "expert_traffic", "host_group_ratio", "optimizer_ratio"),
+    *("straggler", "own_ratio", "blocking_share"),
 )
 _PLAIN = {name: name for name in _SAME} | {
     "copy": "copy_fraction",
@@ -144,20 +125,6 @@ _CASTS = dict.fromkeys((*CLASSES, "early"), 1.0) | {"eager": 0.0, "unknown": 1 -
 _CASTS_FUSED_SHARE = np.array([_CASTS[name] for name in _KINDS])
 
 
-def _class_value(values: Mapping[str, float], prefix: str, name: str) -> float:
-    """Return a parameter of a family or class; an unknown class takes the geometric mean of the typical ones."""
-    alike = {"unknown": TYPICAL, "early": _EARLY}.get(name, (name,))
-    return prod(values[f"{prefix}.{typical}"] for typical in alike) ** (1 / len(alike))
-
-
-def _by_class(values: Mapping[str, float], prefix: str, names: Sequence[str], codes: Integers) -> Floats:
-    """Return a parameter for the family or class of each code; only those that occur are looked up."""
-    table = np.zeros(len(names))
-    for code in np.flatnonzero(np.bincount(codes)):
-        table[code] = _class_value(values, prefix, names[int(code)])
-    return table.take(codes)
-
-
 # Share of each class whose "selective" recomputation repeats every second product, not only attention.
 _PER_OPERATION = np.array(
     [{"sharded": 1.0, "eager": 1.0, "unknown": 2 / len(TYPICAL)}.get(name, 0.0) for name in _KINDS]
@@ -178,41 +145,6 @@ def dispatcher_code(word: str | None) -> int:
     return code_of(word, DISPATCHERS, "dispatcher") if word else UNSAID
 
 
-def dispatch_ratio(values: Mapping[str, float], software: Integers, dispatcher: Integers | int = UNSAID) -> Floats:
-    """Return the time of what brings tokens to their experts against that of a fused dispatcher.
-
-    Exchanges, permutations and the host's part of them. The dispatcher decides (DeepEP, HybridEP against all-to-all);
-    one that nobody names is plain all-to-all, the default of Megatron-Core and torchtitan. Compilers that see the
-    whole graph have neither.
-    """
-    plain = np.not_equal(dispatcher, FUSED) & ~_WHOLE_GRAPH[software]
-    return np.where(plain, values["alltoall_ratio"], 1.0)
-
-
-def _written_for_chip(family: Integers, tuned: Floats, software_year: Floats) -> Floats:
-    """Return how far attention kernels are written for the chip: by those who know it first, else once caught up."""
-    early = np.where(software_year >= _KERNELS_TUNED_YEAR[family], tuned, tuned / 2)
-    return np.where(software_year >= _KERNELS_CAUGHT_UP_YEAR[family], 1.0, early)
-
-
-def _lag(values: Mapping[str, float], hardware: HardwareColumns, software: Integers, software_year: Floats) -> Floats:
-    """Return the time of kernels on a chip that their stack is young on, or that few of its kind are tuned for.
-
-    1 + immaturity · e^(−age ÷ maturity); an age below zero counts as zero, and TPUs have their compiler at launch.
-    """
-    youth = np.exp(-np.maximum(software_year - hardware.year, 0.0) / values["maturity_years"])
-    young = 1 + values["immaturity"] * np.where(software == _COMPILER, 0.0, youth)
-    abroad = _ELSEWHERE[hardware.family] & (_TUNED_SHARE[software] == 0)
-    return np.where(abroad, young * values["elsewhere_ratio"], young)
-
-
-def _of_its_time(software: Integers, software_year: Floats) -> Integers:
-    """Return what a class of software was in its year: before fused kernels a vendor's stack was Megatron's."""
-    early = software_year < FUSED_YEAR
-    older = np.where(software == CLASSES.index("vendor"), CLASSES.index("megatron"), software)
-    return np.where(early, np.where(software == _UNKNOWN, _KINDS.index("early"), older), software)
-
-
 def resolve(
     values: Mapping[str, float],
     hardware: HardwareColumns,
@@ -227,28 +159,52 @@ def resolve(
     and `sinks` are codes: UNSAID, apart (0) or FUSED; what nobody names is apart.
     """
     family = hardware.family
-    software = _of_its_time(software, software_year)
-    clocks = hardware.sustained_ratio
-    second_issue = np.where(hardware.refreshed, values["ultra_ratio"], 1.0)
+    count = len(family)
+
+    # What a class of software was in its year: before fused kernels a vendor's stack was Megatron's.
+    older = np.where(software == CLASSES.index("vendor"), CLASSES.index("megatron"), software)
+    older = np.where(software == _UNKNOWN, _KINDS.index("early"), older)
+    software = np.where(software_year < FUSED_YEAR, older, software)
+    tuned, whole_graph = _TUNED_SHARE[software], _WHOLE_GRAPH[software]
 
     def by(prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:
-        return _by_class(values, prefix, names, codes)
+        """Return a parameter for the family or class of each code; an unknown class is the mean of the typical ones."""
+        table = np.zeros(len(names))
+        for code in np.flatnonzero(np.bincount(codes)):  # only those that occur
+            alike = {"unknown": TYPICAL, "early": _EARLY}.get(names[int(code)], (names[int(code)],))
+            table[code] = prod(values[f"{prefix}.{name}"] for name in alike) ** (1 / len(alike))  # geometric
+        return table.take(codes)
 
     def between(prefix: str, low: str, high: str, share: Floats) -> Floats:
         mixed: Floats = values[f"{prefix}.{low}"] ** (1 - share) * values[f"{prefix}.{high}"] ** share
         return mixed
 
-    count = len(family)
-    tuned = _TUNED_SHARE[software]
-    newer = between("flash_fraction", "plain", "modern", _written_for_chip(family, tuned, software_year))
+    # How far attention kernels are written for the chip: by those who know it first, else once caught up.
+    written = np.where(software_year >= _KERNELS_TUNED_YEAR[family], tuned, tuned / 2)
+    written = np.where(software_year >= _KERNELS_CAUGHT_UP_YEAR[family], 1.0, written)
+    newer_flash = between("flash_fraction", "plain", "modern", written)
     second = software_year >= _SECOND_FLASH_YEAR
-    older = np.where(second, values["flash_fraction.second"], values["flash_fraction.old"])
+    older_flash = np.where(second, values["flash_fraction.second"], values["flash_fraction.old"])
+
+    # The time of kernels on a chip that their stack is young on, or that few of its kind are tuned for:
+    # 1 + immaturity · e^(−age ÷ maturity); an age below zero counts as zero, and TPUs have their compiler at launch.
+    youth = np.exp(-np.maximum(software_year - hardware.year, 0.0) / values["maturity_years"])
+    lag = 1 + values["immaturity"] * np.where(software == _COMPILER, 0.0, youth)
+    lag = np.where(_ELSEWHERE[family] & (tuned == 0), lag * values["elsewhere_ratio"], lag)
+
+    # The time of what brings tokens to their experts (exchanges, permutations, the host's part of them) against that of
+    # a fused dispatcher (DeepEP, HybridEP). One that nobody names is plain all-to-all, the default of Megatron-Core and
+    # torchtitan. Compilers that see the whole graph have neither.
+    all_to_all = np.not_equal(dispatcher, FUSED) & ~whole_graph
+
+    clocks = hardware.sustained_ratio
+    second_issue = np.where(hardware.refreshed, values["ultra_ratio"], 1.0)
     return Efficiencies(
         **{field: np.full(count, values[name]) for field, name in _PLAIN.items()},
         matrix=np.minimum(by("matrix_fraction", FAMILIES, family) * clocks * second_issue, MOST_OF_PEAK),
         selective_repeat=values["selective_repeat"] * _PER_OPERATION[software],
         elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", _KINDS, software),
-        flash=np.minimum(clocks * np.where(_IS_RECENT[family], newer, older), MOST_OF_PEAK),
+        flash=np.minimum(clocks * np.where(_IS_RECENT[family], newer_flash, older_flash), MOST_OF_PEAK),
         loss_bytes=between("loss_bytes", "plain", "fused", np.where(software == _SHARDED, 1.0, tuned)),
         cast_bytes=between("cast_bytes", "plain", "fused", _CASTS_FUSED_SHARE[software]),
         adapter_passes=between("adapter_passes", "plain", "modern", tuned),
@@ -256,10 +212,10 @@ def resolve(
         tensor_exposed=between("tensor_exposed", "plain", "modern", tuned),
         step_overhead_ms=between("step_overhead_ms", "plain", "modern", tuned),
         host_us=by("host_us", _KINDS, software) * values["host_ratio"],
-        expert_host_us=np.where(_WHOLE_GRAPH[software], 0.0, values["expert_host_us"]),
-        dispatch_ratio=dispatch_ratio(values, software, dispatcher),
+        expert_host_us=np.where(whole_graph, 0.0, values["expert_host_us"]),
+        dispatch_ratio=np.where(all_to_all, values["alltoall_ratio"], 1.0),
         sinks_apart=np.not_equal(np.broadcast_to(sinks, count), FUSED) * 1.0,
-        sharding_bytes=np.where(_WHOLE_GRAPH[software], 0.0, values["sharding_bytes"]),
-        whole_graph=_WHOLE_GRAPH[software].astype(np.float64),
-        kernel_ratio=by("quality", _KINDS, software) * _lag(values, hardware, software, software_year),
+        sharding_bytes=np.where(whole_graph, 0.0, values["sharding_bytes"]),
+        whole_graph=whole_graph.astype(np.float64),
+        kernel_ratio=by("quality", _KINDS, software) * lag,
     )

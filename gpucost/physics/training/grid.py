@@ -53,6 +53,7 @@ def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns,
         shape.hidden,
         shape.heads,
     )
+    # The tests that follow divide by these: what is not sound has the first reason, whatever they come to.
     sound = np.ones(len(layout), dtype=np.bool_)
     for value in degrees:
         sound = sound & np.isfinite(value) & (value > 0)
@@ -61,7 +62,7 @@ def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns,
         few = (layout.gpus > 0) & (layout.gpus < layout.tensor * layout.pipeline * layout.context)  # for one replica
         ranks = layout.tensor * layout.context * layout.data
         spread = layout.expert > 1
-        tests = (
+        tests = (  # in the order of REASONS, from the second on
             ~sound & ~few,
             few | (product != layout.gpus),
             shape.heads % layout.tensor != 0,
@@ -84,7 +85,9 @@ def sentence(code: int, shape: Shape, layout: LayoutColumns, chip: str, row: int
     def v(name: str) -> int:
         return int(getattr(layout, name)[row])
 
+    # what forbids it is said by its code; only what that sentence names need be sound
     heads, layers, experts = int(shape.heads[0]), int(shape.layers[0]), int(shape.experts[0])
+    of_heads = ", ".join(str(degree) for degree in range(1, min(heads, 64) + 1) if heads % degree == 0)
     parallel = v("tensor") * v("pipeline") * v("context")
     if v("gpus") < parallel:
         return (
@@ -96,7 +99,7 @@ def sentence(code: int, shape: Shape, layout: LayoutColumns, chip: str, row: int
             f"tensor {v('tensor')} × pipeline {v('pipeline')} × context {v('context')} × data {v('data')} is not the "
             f"{v('gpus')} GPUs given. Leave --data out, or use a multiple of {parallel} GPUs."
         ),
-        3: f"tensor {v('tensor')} does not divide the {heads} heads. Try one of {divisors(heads)}.",
+        3: f"tensor {v('tensor')} does not divide the {heads} heads. Try one of {of_heads}.",
         4: (
             f"pipeline {v('pipeline')} × {v('virtual_stages')} virtual stages exceeds the {layers} layers. "
             "Use fewer stages."
@@ -116,15 +119,6 @@ def sentence(code: int, shape: Shape, layout: LayoutColumns, chip: str, row: int
         9: f"at most {_MOST_GPUS:,} accelerators and {_MOST_TOKENS:,} tokens in a sequence can be asked about.",
         10: f"{chip} {FOR_INFERENCE}",
     }[code]
-
-
-def divisors(number: int) -> str:
-    """Return the divisors of a count up to 64, in words.
-
-    >>> divisors(12)
-    '1, 2, 3, 4, 6, 12'
-    """
-    return ", ".join(str(d) for d in range(1, min(number, 64) + 1) if number % d == 0)
 
 
 # --- The grid of degrees that a search lays over a model: what each degree may be, and which combinations are legal.
@@ -158,32 +152,6 @@ def _powers(limit: float) -> list[int]:
     return [2**k for k in range(int(np.log2(max(limit, 1))) + 1)]
 
 
-def _axis_values(
-    architecture: Architecture, sequence_tokens: float, global_batch: int, *, wide: bool
-) -> dict[str, Any]:
-    """Return the values that each degree may take.
-
-    Tensor degrees divide the heads; stages are at most the layers; expert degrees divide the experts; context
-    degrees leave 4,096 tokens to a rank. The wide grid takes every value, the narrow one those in common use: small
-    models take larger micro-batches, sequences of millions of tokens larger context groups.
-    """
-    a = architecture
-    divisors = [p for p in range(1, 65) if a.layers % p == 0]
-    stages = sorted({*_powers(64 if wide else 16), *(divisors if wide else [])})
-    expert = [e for e in _powers(256 if wide else 64) if e == 1 or (a.experts and a.experts % e == 0)]
-    small = a.hidden <= _SMALL_HIDDEN
-    light = small and not a.experts  # experts make narrow layers heavy: 30B at a width of 2,048
-    most_context = 64 if wide else min(max(8, sequence_tokens / _LONG_RANK_TOKENS), 64)
-    return {
-        "tensor": [t for t in _powers(64 if wide else 2 if light else 8) if a.heads % t == 0],
-        "pipeline": [p for p in stages if p <= a.layers],
-        "context": [c for c in _powers(most_context) if c == 1 or sequence_tokens / c >= CONTEXT_TOKENS],
-        "expert": expert,
-        "micro_batch": [b for b in _powers(64 if small else 16 if wide else 4) if b <= global_batch],
-        "sharding": [1, 3],
-    }
-
-
 def make_grid(
     architecture: Architecture,
     sequence_tokens: float,
@@ -192,7 +160,12 @@ def make_grid(
     wide: bool,
     fixed: Mapping[str, Sequence[int]] | None = None,
 ) -> Grid:
-    """Return the combinations of degrees that an architecture allows; `fixed` replaces the values of some."""
+    """Return the combinations of degrees that an architecture allows; `fixed` replaces the values of some.
+
+    Tensor degrees divide the heads; stages are at most the layers; expert degrees divide the experts; context
+    degrees leave 4,096 tokens to a rank. The wide grid takes every value, the narrow one those in common use: small
+    models take larger micro-batches, sequences of millions of tokens larger context groups.
+    """
     chosen = tuple((name, tuple(values)) for name, values in (fixed or {}).items())
     return _grid(architecture, sequence_tokens, global_batch, wide, chosen)
 
@@ -201,11 +174,26 @@ def make_grid(
 def _grid(
     a: Architecture, sequence_tokens: float, global_batch: int, wide: bool, fixed: tuple[tuple[str, Any], ...]
 ) -> Grid:
-    axis = _axis_values(a, sequence_tokens, global_batch, wide=wide) | dict(fixed)
+    # What each degree may be.
+    stages = {*_powers(64 if wide else 16), *(p for p in range(1, 65) if wide and a.layers % p == 0)}
+    small = a.hidden <= _SMALL_HIDDEN
+    light = small and not a.experts  # experts make narrow layers heavy: 30B at a width of 2,048
+    most_context = 64 if wide else min(max(8, sequence_tokens / _LONG_RANK_TOKENS), 64)
+    axis: dict[str, Any] = {
+        "tensor": [t for t in _powers(64 if wide else 2 if light else 8) if a.heads % t == 0],
+        "pipeline": [p for p in sorted(stages) if p <= a.layers],
+        "context": [c for c in _powers(most_context) if c == 1 or sequence_tokens / c >= CONTEXT_TOKENS],
+        "expert": [e for e in _powers(256 if wide else 64) if e == 1 or (a.experts and a.experts % e == 0)],
+        "micro_batch": [b for b in _powers(64 if small else 16 if wide else 4) if b <= global_batch],
+        "sharding": [1, 3],
+    } | dict(fixed)
+
+    # All combinations of them, each once without interleaved stages and once with, less those that cannot be.
     order = [axis[name] for name in ("tensor", "pipeline", "context", "expert", "micro_batch")]
     axes = np.meshgrid(*order, [0, 1], axis["sharding"], indexing="ij")
-    t, p, c, e, b, interleaved, sharding = (axis.ravel() for axis in axes)
+    t, p, c, e, b, interleaved, sharding = (column.ravel() for column in axes)
     virtual = np.where(interleaved == 1, np.clip(a.layers // p, 1, 4), 1)
+    # weights that every micro-batch gathers anew (FSDP) are not combined with a pipeline
     legal = ((interleaved == 0) | ((p > 1) & (virtual > 1))) & ((sharding < 3) | (p == 1))
     if not wide:  # interleaving costs little and shortens the bubble: where it is possible, nothing else is tried
         legal &= (interleaved == 1) | (p == 1) | (a.layers // p < 2)

@@ -33,7 +33,6 @@ class LayerRates(ColumnStruct, frozen=True):
     half_flop_per_s: Floats
     flash_flop_per_s: Floats
     bytes_per_s: Floats
-    value_bytes: Floats  # bytes per value that products read
 
 
 def rates(case: TrainingCase) -> LayerRates:
@@ -43,11 +42,11 @@ def rates(case: TrainingCase) -> LayerRates:
     residual and attention, and its products too where bitsandbytes is left at its default compute type.
     """
     e, precision = case.efficiency, case.layout.precision
-    eight = (precision == FP8) | (precision == INT8)
     ratio = np.ones(len(case))
     for code, share in ((FP8, e.fp8_ratio), (INT8, e.int8_ratio), (FP4, e.fp4_ratio)):
         ratio = np.where(precision == code, share, ratio)
     half, whole = half_peak_tflops(case.hardware, precision) * TERA, case.recipe.full_precision
+    # a chip without an fp32 peak runs what is asked in fp32 at 16 bits
     single = peak_tflops(case.hardware, np.full(len(case), FP32)) * TERA * e.matrix * e.full_precision_ratio
     whole = whole & np.isfinite(single)
     return LayerRates(
@@ -55,11 +54,10 @@ def rates(case: TrainingCase) -> LayerRates:
         half_flop_per_s=np.where(whole, single, half * e.matrix),
         flash_flop_per_s=np.where(whole, single, half * e.flash),
         bytes_per_s=case.hardware.hbm_gb_per_s * GB * e.copy,
-        value_bytes=np.where(eight, 1.0, np.where(precision == FP4, 0.5, HALF_BYTES)),
     )
 
 
-def value_bytes(case: TrainingCase) -> Floats:
+def _value_bytes(case: TrainingCase) -> Floats:
     """Return the bytes of a value between products: 2, or 4 where all is computed in fp32."""
     return np.where(case.recipe.full_precision, 2 * HALF_BYTES, HALF_BYTES)
 
@@ -79,7 +77,7 @@ def product_s(
     Compute, 2·(m + g·m0)·(n + w0)·(k + w0) ÷ rate, and memory traffic, combined as √(a² + b²): tiles and waves round
     each dimension up (m0 per group, w0), and a narrow product is bound by its bytes. Ragged groups lose more rows each.
     """
-    compute = (
+    compute = (  # the dimensions rounded up
         2
         * (rows + groups * (e.matrix_tokens if lost is None else lost))
         * (columns + e.matrix_width)
@@ -96,7 +94,8 @@ def layer_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Fl
     """Return the time of one mean layer's products in one pass over a micro-batch."""
     s, e, t = case.shape, case.efficiency, case.layout.tensor
     h, peak = s.hidden, rate.matrix_flop_per_s
-    wide = np.where(s.gated, 2.0, 1.0)
+    wide = np.where(s.gated, 2.0, 1.0)  # gate and up are one product
+    # the mixer's weights as two products of equal size, one into its heads and one out of them
     attention = 2 * product_s(tokens, _mixer_weights(s) / (2 * h * t), h, peak, rate, e)
     width = s.ffn_hidden / t
     dense = np.where(
@@ -107,7 +106,24 @@ def layer_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Fl
     moe = s.moe_layers / s.layers
     if not np.any(moe > 0):
         return attention + dense
-    return attention + (1 - moe) * dense + moe * _expert_products_s(case, rate, tokens)
+
+    # A mixture: routed experts on the busiest rank, and shared ones. With expert parallelism a rank keeps
+    # experts ÷ expert of them whole and receives its share of the tokens; without it, every rank keeps a tensor slice
+    # of all experts.
+    layout = case.layout
+    spread = layout.expert > 1
+    rows = tokens * s.experts_per_token / np.where(spread, layout.tensor, 1.0)
+    expert_width = s.expert_ffn_hidden / np.where(spread, 1.0, layout.tensor)
+    local = np.maximum(s.experts / layout.expert, 1.0)
+    grouped = peak * e.grouped_ratio  # products of all local experts as one kernel
+    routed = product_s(rows, wide * expert_width, h, grouped, rate, e, local, e.expert_tokens)
+    routed = routed + product_s(rows, h, expert_width, grouped, rate, e, local, e.expert_tokens)
+    shared_width = s.shared_experts * s.shared_ffn_hidden / layout.tensor
+    shared = product_s(tokens, wide * shared_width, h, peak, rate, e)
+    shared = shared + product_s(tokens, h, shared_width, peak, rate, e)
+    busiest = routed * np.where(spread, e.expert_imbalance, 1.0)
+    mixture = busiest + np.where(s.shared_experts > 0, shared, 0.0)
+    return attention + (1 - moe) * dense + moe * mixture
 
 
 def _mixer_weights(shape: tf.Shape) -> Floats:
@@ -124,6 +140,7 @@ def layer_scan_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats
     """
     s, layout = case.shape, case.layout
     width = _mixer_weights(s) / (_SCAN_MATRICES * s.hidden) * s.linear_layers / s.layers
+    # 2·keys·width a token under the causal mask, and backward two and a half times that, as fused attention
     flop = 2 * _SCAN_KEYS * width * tokens / layout.tensor * np.where(layout.recompute == FULL, 4.5, 3.5)
     return flop / (rate.half_flop_per_s * case.efficiency.scan_fraction)
 
@@ -131,30 +148,6 @@ def layer_scan_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats
 def dispatch_ratio(case: TrainingCase) -> Floats:
     """Return the time of what brings tokens to experts on other ranks against that of a fused dispatcher."""
     return np.where(case.layout.expert > 1, case.efficiency.dispatch_ratio, 1.0)
-
-
-def _expert_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
-    """Return the time of one mixture of experts' products in one pass: routed on the busiest rank, and shared.
-
-    With expert parallelism a rank keeps experts ÷ expert of them whole and receives its share of the tokens; without
-    it, every rank keeps a tensor slice of all experts.
-    """
-    s, e, layout = case.shape, case.efficiency, case.layout
-    h, peak, wide = s.hidden, rate.matrix_flop_per_s, np.where(s.gated, 2.0, 1.0)
-    spread = layout.expert > 1
-    rows = tokens * s.experts_per_token / np.where(spread, layout.tensor, 1.0)
-    width = s.expert_ffn_hidden / np.where(spread, 1.0, layout.tensor)
-    local = np.maximum(s.experts / layout.expert, 1.0)
-    grouped = peak * e.grouped_ratio
-    routed = product_s(rows, wide * width, h, grouped, rate, e, local, e.expert_tokens) + product_s(
-        rows, h, width, grouped, rate, e, local, e.expert_tokens
-    )
-    shared_width = s.shared_experts * s.shared_ffn_hidden / layout.tensor
-    shared = product_s(tokens, wide * shared_width, h, peak, rate, e) + product_s(
-        tokens, h, shared_width, peak, rate, e
-    )
-    busiest = routed * np.where(spread, e.expert_imbalance, 1.0)
-    return busiest + np.where(s.shared_experts > 0, shared, 0.0)
 
 
 def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
@@ -170,6 +163,7 @@ def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
     s, e, layout, recipe = case.shape, case.efficiency, case.layout, case.recipe
     sequence, head = recipe.attended_tokens, np.maximum(tf.query_width(s) / s.heads, 1.0)
     full, some = layout.recompute == FULL, layout.recompute > 0
+    # of the mean layer: `attention_flop` counts all layers
     share = tokens / layout.tensor / s.layers
     block = sequence / layout.context  # keys that a rank's queries meet at a time
     reach = block / (block + e.flash_tokens) * head / (head + _FLASH_HEAD_DIM)
@@ -178,12 +172,14 @@ def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
     fused_s = fused / (rate.flash_flop_per_s * reach) + merged / rate.bytes_per_s
     if np.all(layout.flash):
         return fused_s
+
+    # Unfused: scores of a × s values a token are written and read by softmax, mask and dropout.
     square = tf.attention_flop(s, sequence, False) * share * np.where(some, 4.0, 3.0)
     passes = e.softmax_passes * np.where(recipe.library_scores, e.library_scores_ratio, 1.0)
-    moved = value_bytes(case) * passes * np.where(some, 4 / 3, 1.0)
+    moved = _value_bytes(case) * passes * np.where(some, 4 / 3, 1.0)
     scores = s.heads / layout.tensor * tokens * sequence * moved
     vector = peak_tflops(case.hardware, np.full(len(case), FP32)) * TERA * e.matrix
-    units = rate.half_flop_per_s / (1 + e.matrix_width / head)
+    units = rate.half_flop_per_s / (1 + e.matrix_width / head)  # narrow heads fill tiles badly
     lanes = ((head % _UNIT_VALUES > 0) | recipe.full_precision) & (vector > 0)  # which take any width
     units = np.where(lanes, np.minimum(vector, rate.half_flop_per_s), units)
     unfused_s = square / units + scores / rate.bytes_per_s
@@ -200,6 +196,7 @@ def layer_sinks_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Float
         return np.zeros(len(case))
     share = e.sinks_apart * s.sink_layers / s.layers * tokens / layout.tensor * recipe.attended_tokens
     again = np.where(layout.recompute > 0, 4 / 3, 1.0)
+    # 12: two products of 2 FLOP, forward and twice backward
     flop, scores = 12 * tf.query_width(s) * share * again, s.heads * share * HALF_BYTES * e.softmax_passes * again
     return flop / rate.half_flop_per_s + scores / rate.bytes_per_s
 
@@ -216,9 +213,10 @@ def layer_elementwise_s(case: TrainingCase, rate: LayerRates, tokens: Floats) ->
     ffn = ((1 - moe) * s.ffn_hidden + moe * active) * np.where(s.gated, 1.5, 1.0) / layout.tensor
     residual = s.hidden * np.where(layout.sequence_parallel, 1 / layout.tensor, 0.5 + 0.5 / layout.tensor)
     routed = moe * dispatch_ratio(case) * e.expert_traffic * s.experts_per_token * s.hidden / layout.tensor
+    # tokens are permuted on their way to experts and back: the width once for each expert visited
     values = e.elementwise_passes * (residual + _ACTIVATION_SHARE * ffn + routed)
     again = np.where(layout.recompute == FULL, 4 / 3, 1.0)
-    moved = tokens * value_bytes(case) * values * again
+    moved = tokens * _value_bytes(case) * values * again
     return (moved + cast_bytes(case, tokens, active)) / rate.bytes_per_s
 
 
@@ -235,6 +233,7 @@ def cast_bytes(case: TrainingCase, tokens: Floats, active: Floats) -> Floats:
     moe, wide = s.moe_layers / s.layers, np.where(s.gated, 2.0, 1.0)
     visits = (1 - moe) * (s.ffn_hidden > 0) + moe * (s.experts_per_token + s.shared_experts)
     ffn = 2 * visits * s.hidden + (1 + wide) * ((1 - moe) * s.ffn_hidden + moe * active)
+    # widths of queries, keys, values and output from their weights; the stream on the other side of in and out
     attention = tf.attention_matrix_parameters(s) / s.hidden + 2 * s.hidden
     moved: Floats = np.where(narrow, case.efficiency.cast_bytes * tokens * (attention + ffn) / layout.tensor, 0.0)
     return moved
@@ -260,13 +259,14 @@ def layer_adapter_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Flo
     tuned = recipe.method >= LORA
     if not np.any(tuned):
         return np.zeros(len(case))
-    weights = tf.layers_linear_flop(s) / 2 / s.layers / layout.tensor
+    weights = tf.layers_linear_flop(s) / 2 / s.layers / layout.tensor  # that a token meets, of the mean layer
     ends = recipe.adapter_share * 2 * weights / s.hidden  # inputs and outputs of the adapted matrices
     again = np.where(layout.recompute == FULL, 4 / 3, 1.0)
-    traffic = tokens * value_bytes(case) * e.adapter_passes * ends * again
+    traffic = tokens * _value_bytes(case) * e.adapter_passes * ends * again
     flop = 6 * tokens * ends * recipe.adapter_rank * again
     passes = np.where(layout.recompute == FULL, 3.0, 2.0)
     unpacked = np.where(recipe.method == QLORA, weights * _UNPACKED_BYTES * passes, 0.0)
+    # products of a rank of 16 reach a quarter of the rate of wide ones: an assumption
     time = (traffic + unpacked) / rate.bytes_per_s + flop / (0.25 * rate.half_flop_per_s)
     return np.where(tuned, time, 0.0)
 
@@ -289,6 +289,7 @@ def case_links(case: TrainingCase) -> net.Links:
 
 def links_of(hardware: HardwareColumns, e: Efficiencies) -> net.Links:
     """Return the links of accelerators at those fractions; cards without one exchange over PCIe."""
+    # a node without a link states PCIe's rate, or none, as that of its link
     inside = np.where(hardware.scaleup_gb_per_s > hardware.pcie_gb_per_s, e.scaleup, e.pcie)
     return net.links(hardware, inside, e.scaleout, e.scaleup_latency_us, e.scaleout_latency_us)
 
@@ -313,6 +314,7 @@ def layer_context_s(case: TrainingCase, link: net.Links, tokens: Floats, attenti
     """
     layout, s = case.layout, case.shape
     group = net.tier(link, layout.context, layout.tensor)
+    # keys and values of the whole sequence pass every rank; a rank of the tensor group has its heads of them
     message = layout.context * tokens * tf.kv_values_per_token(s) * HALF_BYTES / np.minimum(layout.tensor, s.kv_heads)
     return exposed_s(3 * net.ring_s(group, message), attention_s, case.efficiency.interference)
 
@@ -326,6 +328,7 @@ def layer_expert_s(case: TrainingCase, link: net.Links, tokens: Floats) -> Float
     count = np.where(layout.recompute == FULL, 6.0, 4.0) * s.moe_layers / s.layers
     e = case.efficiency
     exchange = net.expert_exchange_s(group, row, s.experts_per_token, link)
+    # under a pipeline the exchange of one micro-batch hides behind the computing of another
     exposed = np.where(layout.pipeline > 1, e.alltoall_pipelined, e.alltoall_exposed)
     return exposed * count * exchange * dispatch_ratio(case)
 

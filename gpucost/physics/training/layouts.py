@@ -111,6 +111,8 @@ def _expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[I
     divide what tensor, context and data leave.
     """
     domain = np.maximum(keys.hardware.scaleup_gpus, keys.hardware.node_gpus)[keys.pair]
+    # Combinations of one size, and of one need of many accelerators, multiply out for the same keys: these are matched
+    # by size, and each match spread over the combinations of it.
     code = 2 * grid.model_parallel + grid.few_expert
     codes = np.array(sorted(set(code.tolist())))  # np.unique alone would load numpy.ma
     sizes, few = codes[:, None] // 2, codes[:, None] % 2 > 0
@@ -121,6 +123,7 @@ def _expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[I
     first = (np.cumsum(many) - many)[size] - (np.cumsum(many[size]) - many[size])
     combo = by_size[np.arange(len(pair)) + first[pair]]
     key, data = row[pair], (keys.gpus[row] / sizes[size, 0])[pair]
+    # tests that hold for the whole grid are spared
     legal = data * grid.micro_batch[combo] <= global_batch
     if float(np.min(domain, initial=np.inf)) < np.max(grid.tensor, initial=0.0):
         legal &= grid.tensor[combo] <= domain[key]
@@ -171,17 +174,12 @@ def latest_year(day: date) -> float:
     return year if round(year, 1) < NEWEST_YEAR else np.inf
 
 
-def _setting_of(job: Job, keys: Keys) -> SearchSetting:
-    """Look the efficiencies of a job up for each pair."""
-    hardware, year = keys.hardware, year_of(job, keys.hardware)
-    software = np.full(len(hardware), job.software, dtype=np.int64)
-    efficiency = resolve(job.values, hardware, software, year, job.dispatcher)
-    return SearchSetting(job, hardware, keys.precision, efficiency)
-
-
 def search(grid: Grid, job: Job, keys: Keys) -> Candidates:
     """Time every candidate that fits, for every key."""
-    setting = _setting_of(job, keys)
+    software = np.full(len(keys.hardware), job.software, dtype=np.int64)
+    efficiency = resolve(job.values, keys.hardware, software, year_of(job, keys.hardware), job.dispatcher)
+    setting = SearchSetting(job, keys.hardware, keys.precision, efficiency)
+    # candidates: (key, combination of degrees, data-parallel degree), less those that fit with no recomputation
     able = ~np.isnan(peak_tflops(keys.hardware, keys.precision))[keys.pair]
     key, combo, data = _expand(grid, keys, able, job.global_batch)
     possible = np.bincount(key, minlength=len(keys.gpus)) > 0
@@ -191,12 +189,12 @@ def search(grid: Grid, job: Job, keys: Keys) -> Candidates:
     key, combo, data, recompute, need = key[fits], combo[fits], data[fits], recompute[fits], need[fits]
     pair = keys.pair[key]
     layout = grid_layouts(grid.take(combo), job, data, recompute, keys.precision[pair])
-    micro, where = micro_steps(grid, setting, pair, combo, recompute)
-    speed, busy = np.empty(len(key)), micro.total_s.take(where)
+    micro, place = _micro_steps(grid, setting, pair, combo, recompute)
+    speed, busy = np.empty(len(key)), micro.total_s.take(place)
     for rows in layout.chunks(CHUNK):
         case = setting.case(layout.take(rows), pair[rows])
         speed[rows] = training.speed_of(case, training.scheduled(case, busy[rows])["total_s"])
-    return Candidates(key, layout, speed, need, where, micro, setting, possible)
+    return Candidates(key, layout, speed, need, place, micro, setting, possible)
 
 
 def steps_of(candidates: Candidates, keys: Keys) -> Step:
@@ -205,12 +203,12 @@ def steps_of(candidates: Candidates, keys: Keys) -> Step:
     return training.assemble(case, candidates.micro_steps.take(candidates.micro))
 
 
-def micro_steps(
+def _micro_steps(
     grid: Grid, setting: SearchSetting, pair: Integers, combo: Integers, recompute: Integers
 ) -> tuple[MicroStep, Integers]:
     """Time each distinct micro-batch once: it does not depend on how many copies of the model there are."""
     packing = Packing(pair=len(setting.hardware), recompute=len(RECOMPUTES), combo=len(grid))
-    number, where = distinct(packing.pack(pair=pair, recompute=recompute, combo=combo), packing.size)
+    number, place = distinct(packing.pack(pair=pair, recompute=recompute, combo=combo), packing.size)
     indices = packing.unpack(number)
     precision = setting.precision[indices["pair"]]
     layout = grid_layouts(
@@ -219,7 +217,7 @@ def micro_steps(
     pieces = [MicroStep(*(np.zeros(0) for _ in MicroStep.names()))]
     for rows in layout.chunks(CHUNK):
         pieces.append(training.micro_step(setting.case(layout.take(rows), indices["pair"][rows])))
-    return MicroStep.concatenate(pieces), where
+    return MicroStep.concatenate(pieces), place
 
 
 # Public ------------------------------------------------------------------------------------------------------------
@@ -256,7 +254,7 @@ def make_job(
     return Job(
         shape=stack([architecture]),
         recipe=recipe,
-        kept=from_training(recipe, software),
+        memory=from_training(recipe, software),
         global_batch=batch,
         software=code_of(software, CLASSES, "software class"),
         software_year=software_year,
@@ -279,6 +277,7 @@ def make_keys(
     pairs: list[tuple[Accelerator, System]] = []
     order = []
     for accelerator, system in zip(accelerators, systems, strict=True):
+        # instances of many sellers are alike to physics: what tells pairs apart is the chip and what joins it to others
         same = (id(accelerator), id(system))
         if same not in seen:
             network = (system.scaleup_gb_per_s, system.scaleup_gpus, system.scaleout_gb_per_s, system.gpus)
@@ -338,18 +337,18 @@ def reduce_best(options: Candidates, job: Job, keys: Keys) -> BestLayouts:
     with np.errstate(invalid="ignore"):  # a chip without the precision has no speed
         np.maximum.at(fastest, options.key, speed)
     winners = np.flatnonzero(speed == fastest[options.key])
-    where = np.full(count, -1)
-    where[options.key[winners][::-1]] = winners[::-1]  # of equals, the earliest
-    names = np.flatnonzero(where >= 0)
-    chosen = options.take(where[names])
+    winner = np.full(count, -1)
+    winner[options.key[winners][::-1]] = winners[::-1]  # of equals, the earliest
+    served = np.flatnonzero(winner >= 0)
+    chosen = options.take(winner[served])
     candidates = np.bincount(options.key, minlength=count)
     lacking = np.isnan(peak_tflops(keys.hardware, keys.precision))[keys.pair]
     too_many = ~options.possible & (keys.gpus > job.global_batch)
     reason = np.where(lacking, NO_PRECISION, np.where(too_many, NO_BATCH, NO_MEMORY))
     reason = np.where(keys.hardware.trains[keys.pair], reason, NO_TRAINING)
-    reason[names] = FITS
+    reason[served] = FITS
     candidate = np.full(count, -1)
-    candidate[names] = np.arange(len(names))
+    candidate[served] = np.arange(len(served))
     return BestLayouts(
         reason=reason,
         layout=_spread(chosen.layout, candidate),
@@ -359,13 +358,13 @@ def reduce_best(options: Candidates, job: Job, keys: Keys) -> BestLayouts:
     )
 
 
-def _spread(columns: Any, where: Integers) -> Any:
+def _spread(columns: Any, place: Integers) -> Any:
     """Place rows at their keys; keys without a row get NaN, or zero in integer columns."""
-    filled_keys, filled = np.flatnonzero(where >= 0), {}
-    if len(filled_keys) == len(where):
-        return columns.take(where)
+    filled_keys, filled = np.flatnonzero(place >= 0), {}
+    if len(filled_keys) == len(place):
+        return columns.take(place)
     for name in columns.names():
         values = getattr(columns, name)
-        filled[name] = np.full(len(where), np.nan if values.dtype.kind == "f" else 0, dtype=values.dtype)
-        filled[name][filled_keys] = values.take(where[filled_keys])
+        filled[name] = np.full(len(place), np.nan if values.dtype.kind == "f" else 0, dtype=values.dtype)
+        filled[name][filled_keys] = values.take(place[filled_keys])
     return type(columns)(**filled)

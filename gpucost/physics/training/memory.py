@@ -17,27 +17,11 @@ from msgspec import Struct
 from numpy.typing import ArrayLike
 
 from gpucost.physics.columns import ColumnStruct, Flags, Floats, Integers, LayoutColumns, constant, pick
-from gpucost.physics.training.cases import FULL, Recipe
+from gpucost.physics.training import memory_recipe
+from gpucost.physics.training.cases import FULL, LORA, QLORA, Recipe
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
-from gpucost.physics.training.memory_recipe import (
-    AUTOCAST,
-    FROZEN_BYTES,
-    FUSED,
-    FUSED_STACKS,
-    LORA,
-    QLORA,
-    TRAINER,
-    MemoryRecipe,
-    adapter_state_bytes,
-    memory_recipe,
-)
-from gpucost.physics.transformer import (
-    Shape,
-    ffn_matrices,
-    mtp_parameters,
-    parameter_parts,
-    total_parameters,
-)
+from gpucost.physics.training.memory_recipe import FROZEN_BYTES, FUSED, TRAINER, MemoryRecipe
+from gpucost.physics.transformer import Shape, ffn_matrices, mtp_parameters, parameter_parts, total_parameters
 from gpucost.units import GIB
 
 MOMENTS = ("loss", "backward", "end", "update", "forward")
@@ -104,6 +88,7 @@ def adapter_parameters(shape: Shape, rank: ArrayLike, share: ArrayLike = 1.0) ->
     moe, matrices = shape.moe_layers, ffn_matrices(shape)
     dense = (shape.layers - moe) * matrices * (h + shape.ffn_hidden)
     routed = shape.experts * (h + shape.expert_ffn_hidden) + shape.shared_experts * (h + shape.shared_ffn_hidden)
+    # inputs + outputs of all matrices; queries, keys, values and output of an attention, as latents or as heads
     ends = shape.layers * attention + dense + moe * matrices * routed
     return np.asarray(rank, dtype=np.float64) * np.asarray(share, dtype=np.float64) * ends
 
@@ -116,7 +101,7 @@ def holdings(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: F
     a group.
     """
     parts, split = parameter_parts(shape), layout.tensor
-    layers = np.ceil(shape.layers / layout.pipeline) / shape.layers
+    layers = np.ceil(shape.layers / layout.pipeline) / shape.layers  # share of the layers on the fullest stage
     head = shape.vocab * shape.hidden * last * (1 - shape.tied_embeddings * first)  # a tied one is the embedding
     ends = (parts.input_embedding * first + head) / pick(recipe.vocabulary_split, split, 1.0)
     spread = np.where(layout.expert > 1, layout.expert, layout.tensor)
@@ -126,6 +111,7 @@ def holdings(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: F
     ranks = layout.shards
     expert_ranks = np.where(layout.expert > 1, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
     full, of_layers = dense + routed, dense * layers
+    # experts are sharded over fewer ranks: only those that hold the same ones
     base, shard = full * layers, of_layers / ranks + routed * layers / expert_ranks
     tuned = recipe.method >= LORA
     if not np.any(tuned):
@@ -153,7 +139,7 @@ class Lasting(ColumnStruct, frozen=True):
     kept_gradients: Floats  # those that are there already when the last forward pass begins
 
 
-def _lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Lasting:
+def _lasting(layout: LayoutColumns, recipe: MemoryRecipe, stage: Holdings) -> Lasting:
     """Return weights, states and gradients on one GPU (ZeRO, arXiv:1910.02054, figure 1).
 
     Stage 1 shares the states over the ranks, 2 the gradients too, 3 the weights too. Fused frameworks keep a
@@ -161,26 +147,29 @@ def _lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Las
     the gradients unless these live in them. Under autocast (fp32 weights) stage 2 gathers 16-bit copies.
     """
     tuned = recipe.method >= LORA
-    sharding = np.where(layout.data * layout.context > 1, layout.sharding, 0)
-    states = np.where(sharding >= 1, held.trained_shard, held.trained) * recipe.state_bytes
-    trained = np.where(sharding >= 3, held.trained_shard, held.trained)
+    sharding = np.where(layout.data * layout.context > 1, layout.sharding, 0)  # one rank has nobody to share with
+    states = np.where(sharding >= 1, stage.trained_shard, stage.trained) * recipe.state_bytes
+    trained = np.where(sharding >= 3, stage.trained_shard, stage.trained)
     weight_bytes = pick(tuned, recipe.adapter_bytes, recipe.weight_bytes)
     weights = weight_bytes * trained
     if np.any(copied := (weight_bytes == 4) & ~tuned):
-        gathered = 4 * held.trained_shard + 2 * held.trained
+        # the fp32 shard, and 16-bit copies of everything
+        gathered = 4 * stage.trained_shard + 2 * stage.trained
         weights = np.where((sharding == 2) & copied, gathered, weights)
     if np.any(tuned):
-        frozen = np.where(sharding >= 3, held.frozen_shard, held.frozen)
-        dense = np.where(sharding >= 3, held.frozen_dense / layout.shards, held.frozen_dense)
+        frozen = np.where(sharding >= 3, stage.frozen_shard, stage.frozen)
+        dense = np.where(sharding >= 3, stage.frozen_dense / layout.shards, stage.frozen_dense)
         trained_so = (recipe.style == TRAINER) | recipe.full_precision
         widened = trained_so & (recipe.method == QLORA)  # peft, prepare_model_for_kbit_training
         weights = weights + recipe.frozen_bytes * frozen + np.where(widened, 4, 2) * dense
     gradient = pick(tuned, recipe.adapter_bytes, recipe.gradient_bytes)
     plain = (layout.data * layout.context > 1) & (sharding <= 1) & (recipe.style != FUSED)
-    gradients = gradient * np.where(sharding >= 2, held.trained_shard, held.trained)
+    gradients = gradient * np.where(sharding >= 2, stage.trained_shard, stage.trained)
     if np.any(stays := (sharding >= 3) & (layout.pipeline > 1)):  # a stage keeps what it gathered until the step ends
-        weights = weights + np.where(stays, 2 * held.matrices, 0.0)
-        gradients = np.where(stays, gradient * held.trained, gradients)
+        weights = weights + np.where(stays, 2 * stage.matrices, 0.0)
+        gradients = np.where(stays, gradient * stage.trained, gradients)
+    # What of them is there when the last forward pass begins: a fused buffer always, others after the first
+    # micro-batch.
     doubled = np.where(plain & ~recipe.gradient_views, 2.0, 1.0)
     kept_fraction = np.where((recipe.style == FUSED) & ~tuned | plain, 1.0, 0.0)
     kept_fraction = np.where(layout.micro_batches > 1, doubled, kept_fraction)
@@ -200,84 +189,9 @@ def in_flight(layout: LayoutColumns, first: Flags) -> Floats:
     Interleaving adds (p − 1)/(p·v) on the first stage (arXiv:2205.05198, section 4.2.3).
     """
     p, v = layout.pipeline, layout.virtual_stages
+    # no stage holds more micro-batches than there are
     several = np.minimum(p, layout.micro_batches) * np.where(v > 1, 1 + (p - 1) / (p * v), 1.0)
     return np.where(first, several, 1.0)
-
-
-class Passing(ColumnStruct, frozen=True):
-    """What comes and goes within a step."""
-
-    activations: Floats
-    logits: Floats
-    forward_logits: Floats
-    cached_casts: Floats  # 16-bit copies that autocast holds to the end of the forward pass
-    rebuilt: Floats  # the layer in its backward pass, beyond what is saved of it
-    head_gradient: Floats
-    casts: Floats
-    gathered_ends: Floats  # embedding and head gathered from their shards
-    gathered_blocks: Floats
-    block_reduction: Floats  # gradients of one block on their way to the shards
-
-
-def _passing(
-    shape: Shape,
-    layout: LayoutColumns,
-    recipe: MemoryRecipe,
-    held: Holdings,
-    last: Flags,
-    layer: LayerBytes,
-    flight: Floats,
-) -> Passing:
-    """Return the activations, logits and buffers of a stage, `flight` micro-batches of its layers being alive."""
-    tokens = layout.micro_batch * recipe.sequence_tokens / layout.context
-    rows = pick(recipe.loss_chunk_tokens > 0, np.minimum(tokens, recipe.loss_chunk_tokens), tokens)
-    tuned = recipe.method >= LORA
-    full_training = pick(tuned, 0.0, 1.0)
-    final = pick(tuned, 8.0, 4.0) * shape.hidden * tokens / pick(layout.sequence_parallel, layout.tensor, 1.0)
-    width = shape.vocab / pick(recipe.vocabulary_split, layout.tensor, 1.0) * last
-    softmax = pick(recipe.loss_chunk_kept, 4 * (tokens - rows), 0.0)
-    head = shape.hidden * width
-    sharded = (layout.sharding >= 3) & (layout.data * layout.context > 1)
-    wire = np.where(sharded, 2.0, recipe.gradient_bytes)
-    cached = recipe.cast_bytes * (layout.sharding < 2) * full_training
-    fetched = 2.0 * (sharded | recipe.offload_weights)
-    unpacked = pick(
-        recipe.method == QLORA,
-        pick(recipe.full_precision, 8, 4) * shape.hidden * np.maximum(shape.ffn_hidden, shape.hidden) / layout.tensor,
-        0.0,
-    )
-    return Passing(
-        activations=tokens * layer.saved * flight + final * last,
-        logits=width * (rows * LOGIT_BYTES[recipe.style] + softmax),
-        forward_logits=width * rows * np.minimum(_FORWARD_LOGIT_BYTES, LOGIT_BYTES[recipe.style]),
-        cached_casts=cached * (recipe.style >= AUTOCAST) * (held.matrices + head),
-        rebuilt=tokens * (layer.whole - layer.saved + layer.working) + unpacked,
-        head_gradient=full_training * (recipe.loss_chunk_tokens > 0) * (wire * head + 2 * shape.hidden * tokens),
-        casts=cached * (np.where(layout.recompute == FULL, held.block, held.matrices) + head),
-        gathered_ends=fetched * held.ends,
-        gathered_blocks=fetched * pick(tuned, recipe.frozen_bytes / 2, 1.0) * held.block,
-        block_reduction=(2 + 4) * full_training * sharded * held.block,
-    )
-
-
-def _moments_of(
-    layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings, lasting_parts: Lasting, comes: Passing, layers: Floats
-) -> tuple[tuple[Floats | float, ...], ...]:
-    """Return what is alive at each of the five moments: gradients, activations, logits, buffers, temporary."""
-    layer_activations = comes.activations / np.maximum(layers, 1)
-    head = np.minimum(comes.head_gradient, np.maximum(lasting_parts.gradients, comes.head_gradient))
-    started = lasting_parts.kept_gradients + np.where(lasting_parts.kept_gradients > 0, 0.0, head)
-    update = recipe.step_bytes * np.where(layout.sharding >= 1, held.trained_shard, held.trained)
-    update = pick(recipe.offload_states, 0.0, update)
-    gathered = comes.gathered_ends + comes.gathered_blocks
-    reducing = gathered + comes.block_reduction
-    return (
-        (started, comes.activations, comes.logits, comes.casts + gathered, 0.0),
-        (started, comes.activations, 0.0, comes.casts + reducing + comes.gathered_blocks, comes.rebuilt),
-        (lasting_parts.gradients, layer_activations, 0.0, reducing, comes.rebuilt),
-        (lasting_parts.gradients, 0.0, 0.0, 0.0, update),
-        (lasting_parts.kept_gradients, comes.activations, comes.forward_logits, comes.cached_casts, 0.0),
-    )
 
 
 class Stages(Struct, frozen=True):
@@ -287,8 +201,8 @@ class Stages(Struct, frozen=True):
     layout: LayoutColumns
     first: Flags
     last: Flags
-    held: Holdings
-    kept: Lasting
+    parameters: Holdings
+    lasting: Lasting
     rows: int  # layouts
 
     def take(self, rows: Integers) -> "Stages":
@@ -301,19 +215,74 @@ class Stages(Struct, frozen=True):
             self.layout.take(mine),
             self.first[mine],
             self.last[mine],
-            self.held.take(mine),
-            self.kept.take(mine),
+            self.parameters.take(mine),
+            self.lasting.take(mine),
             len(rows),
         )
 
     def moments(self, shape: Shape, recipe: MemoryRecipe, layer: LayerBytes) -> tuple[tuple[Floats | float, ...], ...]:
-        """Return what is alive at each of the five moments beside what lasts."""
-        flight = np.ceil(shape.layers / self.layout.pipeline) * in_flight(self.layout, self.first)
-        comes = _passing(shape, self.layout, recipe, self.held, self.last, layer, flight)
-        return _moments_of(self.layout, recipe, self.held, self.kept, comes, flight)
+        """Return what is alive at each of the five moments beside weights and states.
+
+        Of each: gradients, activations, logits, buffers, temporaries; per stage, in bytes.
+        """
+        layout, parameters, last = self.layout, self.parameters, self.last
+        layers = np.ceil(shape.layers / layout.pipeline) * in_flight(layout, self.first)  # over all micro-batches alive
+        tokens = layout.micro_batch * recipe.sequence_tokens / layout.context
+        tuned = recipe.method >= LORA
+        full_training = pick(tuned, 0.0, 1.0)
+        sharded = (layout.sharding >= 3) & (layout.data * layout.context > 1)
+
+        # Activations: what the layers saved, and the input of the head; adapters leave the final norm in fp32.
+        final = pick(tuned, 8.0, 4.0) * shape.hidden * tokens / pick(layout.sequence_parallel, layout.tensor, 1.0)
+        activations = tokens * layer.saved * layers + final * last
+        unpacked = pick(  # the largest matrix of a quantised base, while it is multiplied by
+            recipe.method == QLORA,
+            pick(recipe.full_precision, 8, 4)
+            * shape.hidden
+            * np.maximum(shape.ffn_hidden, shape.hidden)
+            / layout.tensor,
+            0.0,
+        )
+        rebuilt = tokens * (layer.whole - layer.saved + layer.working) + unpacked
+
+        # Logits: of all tokens, or of one chunk with the softmax of the others where that is kept for backward.
+        rows = pick(recipe.loss_chunk_tokens > 0, np.minimum(tokens, recipe.loss_chunk_tokens), tokens)
+        width = shape.vocab / pick(recipe.vocabulary_split, layout.tensor, 1.0) * last
+        softmax = pick(recipe.loss_chunk_kept, 4 * (tokens - rows), 0.0)
+        logits = width * (rows * LOGIT_BYTES[recipe.style] + softmax)
+        forward_logits = width * rows * np.minimum(_FORWARD_LOGIT_BYTES, LOGIT_BYTES[recipe.style])
+
+        # A chunked loss makes the head's gradient, and that of its input, within the forward pass.
+        head = shape.hidden * width
+        wire = np.where(sharded, 2.0, recipe.gradient_bytes)
+        head_gradient = full_training * (recipe.loss_chunk_tokens > 0) * (wire * head + 2 * shape.hidden * tokens)
+
+        # Buffers: 16-bit copies under autocast, of which recomputation keeps one layer's; what is gathered from shards
+        # or fetched from the host, and the gradients of one block on their way back, in 16 bits and in fp32.
+        cached = recipe.cast_bytes * (layout.sharding < 2) * full_training
+        casts = cached * (np.where(layout.recompute == FULL, parameters.block, parameters.matrices) + head)
+        cached_casts = cached * (recipe.style >= memory_recipe.AUTOCAST) * (parameters.matrices + head)
+        fetched = 2.0 * (sharded | recipe.offload_weights)
+        gathered_blocks = fetched * pick(tuned, recipe.frozen_bytes / 2, 1.0) * parameters.block
+        gathered = fetched * parameters.ends + gathered_blocks
+        reducing = gathered + (2 + 4) * full_training * sharded * parameters.block
+
+        present, gradients = self.lasting.kept_gradients, self.lasting.gradients
+        started = present + np.where(present > 0, 0.0, head_gradient)
+        update = recipe.step_bytes * np.where(layout.sharding >= 1, parameters.trained_shard, parameters.trained)
+        update = pick(recipe.offload_states, 0.0, update)
+        return (
+            (started, activations, logits, casts + gathered, 0.0),
+            # the next block is gathered while one is reduced
+            (started, activations, 0.0, casts + reducing + gathered_blocks, rebuilt),
+            (gradients, activations / np.maximum(layers, 1), 0.0, reducing, rebuilt),
+            (gradients, 0.0, 0.0, 0.0, update),
+            (present, activations, forward_logits, cached_casts, 0.0),
+        )
 
     def fullest(self, stage_bytes: Floats) -> Floats:
         """Return the largest value among the stages of each layout."""
+        # the first stages of all layouts come first, in order, then the last ones of those that have several
         most, again = stage_bytes[: self.rows].copy(), self.row[self.rows :]
         most[again] = np.maximum(most[again], stage_bytes[self.rows :])
         return most
@@ -321,14 +290,14 @@ class Stages(Struct, frozen=True):
     @property
     def least_bytes(self) -> Floats:
         """Weights, states and all gradients: what no recomputation lowers."""
-        return self.fullest(self.kept.weights + self.kept.optimizer + self.kept.gradients)
+        return self.fullest(self.lasting.weights + self.lasting.optimizer + self.lasting.gradients)
 
     def peak_bytes(self, shape: Shape, recipe: MemoryRecipe, layer: LayerBytes) -> Floats:
         """Return the peak on the fullest stage: `training_memory(...).total_bytes` alone."""
         most = np.zeros(len(self.row))
         for gradients, activations, logits, buffers, temporary in self.moments(shape, recipe, layer):
             most = np.maximum(most, gradients + activations + logits + buffers + temporary)
-        return self.fullest(self.kept.weights + self.kept.optimizer + most + _WORKSPACE_BYTES)
+        return self.fullest(self.lasting.weights + self.lasting.optimizer + most + _WORKSPACE_BYTES)
 
 
 def stages_of(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> Stages:
@@ -338,8 +307,9 @@ def stages_of(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> Stag
     first = np.arange(len(row)) < len(layout)
     last = single[row] | ~first
     stage_layout = layout.take(row)
-    held = holdings(shape, stage_layout, recipe, first, last)
-    return Stages(row, stage_layout, first, last, held, _lasting(stage_layout, recipe, held), len(layout))
+    parameters = holdings(shape, stage_layout, recipe, first, last)
+    lasting = _lasting(stage_layout, recipe, parameters)
+    return Stages(row, stage_layout, first, last, parameters, lasting, len(layout))
 
 
 def _stage_memory(
@@ -347,19 +317,19 @@ def _stage_memory(
 ) -> MemoryColumns:
     """Return the peak of one pipeline stage: the largest of the five moments, with its components."""
     count = len(first)
-    held = holdings(shape, layout, recipe, first, last)
-    lasting_parts = _lasting(layout, recipe, held)
-    stage = Stages(np.arange(count), layout, first, last, held, lasting_parts, count)
+    parameters = holdings(shape, layout, recipe, first, last)
+    lasting = _lasting(layout, recipe, parameters)
+    stage = Stages(np.arange(count), layout, first, last, parameters, lasting, count)
     moments = stage.moments(shape, recipe, layer_bytes(shape, layout, recipe))
-    table = np.empty((len(moments), len(moments[0]), count))
+    table = np.empty((len(moments), len(moments[0]), count))  # moments × components × cases; some parts are one number
     for row, parts in enumerate(moments):
         for column, part in enumerate(parts):
             table[row, column] = part
     moment: Integers = np.argmax(table.sum(axis=1), axis=0)
     gradients, activations, logits, buffers, temporary = np.take_along_axis(table, moment[None, None, :], axis=0)[0]
     buffers = buffers + _WORKSPACE_BYTES
-    total = lasting_parts.weights + lasting_parts.optimizer + gradients + activations + logits + buffers + temporary
-    weights, states = np.broadcast_to(lasting_parts.weights, count), np.broadcast_to(lasting_parts.optimizer, count)
+    total = lasting.weights + lasting.optimizer + gradients + activations + logits + buffers + temporary
+    weights, states = np.broadcast_to(lasting.weights, count), np.broadcast_to(lasting.optimizer, count)
     return MemoryColumns(
         weights,
         gradients,
@@ -380,6 +350,7 @@ def training_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe | 
     Fullest is the larger of the first stage (embedding, most micro-batches in flight) and the last (head, logits).
 
     >>> from gpucost.physics.columns import layout_columns
+    >>> from gpucost.physics.training.memory_recipe import memory_recipe
     >>> from gpucost.physics.transformer import stack
     >>> from gpucost.types import Architecture, Layout
     >>> llama = stack([Architecture("llama-2-7b", "", 32, 4096, 32, 32, 128, 11008, True, 32000, False)])
@@ -409,14 +380,16 @@ def from_training(recipe: Recipe, software: str = "unknown") -> MemoryRecipe:
 
     Full training keeps what fused kernels keep, adapters what a trainer does unless a vendor's stack runs them.
     """
-    base = memory_recipe(np.asarray(recipe.sequence_tokens, dtype=np.float64))
+    base = memory_recipe.memory_recipe(np.asarray(recipe.sequence_tokens, dtype=np.float64))
     values = {name: getattr(base, name) for name in MemoryRecipe.names()}
     count = len(base)
     values["method"] = constant(recipe.method, count, np.int64)
-    adapters = FUSED if software in FUSED_STACKS else TRAINER
+    adapters = FUSED if software in memory_recipe.FUSED_STACKS else TRAINER
     values["style"] = np.where(values["method"] >= LORA, adapters, FUSED)
     values["frozen_bytes"] = np.where(values["method"] == QLORA, FROZEN_BYTES["qlora"], FROZEN_BYTES["lora"])
-    values["state_bytes"] = np.where(values["method"] >= LORA, adapter_state_bytes(), values["state_bytes"])
+    values["state_bytes"] = np.where(
+        values["method"] >= LORA, memory_recipe.adapter_state_bytes(), values["state_bytes"]
+    )
     values["offload_states"] = constant(recipe.offload > 0, count, np.bool_)
     values["offload_weights"] = constant(recipe.offload > 1, count, np.bool_)
     values["adapter_rank"] = constant(recipe.adapter_rank, count)

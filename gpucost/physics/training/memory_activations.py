@@ -48,77 +48,30 @@ class LayerBytes(ColumnStruct, frozen=True):
     working: Floats  # further temporaries of the backward pass
 
 
-def _attention_width(shape: Shape) -> Floats:
-    """Return the values per token that attention keeps: queries, keys, values and output; for MLA the latents too."""
-    per_head = shape.qk_nope_dim + shape.qk_rope_dim + 2 * shape.v_head_dim
-    latents = 2 * (shape.q_lora_rank + shape.kv_lora_rank) + shape.qk_rope_dim
-    latent = query_width(shape) + shape.heads * per_head + latents
-    plain = query_width(shape) + 2 * shape.kv_heads * shape.head_dim + output_width(shape)
-    return np.where(shape.mla, latent, plain)
-
-
 def _expert_width(shape: Shape) -> Floats:
     """Return the feed-forward values per token of a mixture of experts: routed and shared."""
     return shape.experts_per_token * shape.expert_ffn_hidden + shape.shared_experts * shape.shared_ffn_hidden
-
-
-def _norm_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
-    """Return the bytes per hidden value that the norms of a layer keep, by the kind of norm."""
-    return np.where(shape.norm_vectors == 1, _RMS_BYTES[recipe.style], _LAYER_NORM_BYTES[recipe.style])
-
-
-def _checkpoint_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
-    """Return the bytes per hidden value of a layer's input, all that full recomputation keeps."""
-    rms, layer = _CHECKPOINT_BYTES[recipe.style], _LAYER_NORM_CHECKPOINT_BYTES[recipe.style]
-    return np.where(shape.norm_vectors == 1, rms, layer)
-
-
-def _feed_forward_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
-    """Return what the feed-forward of an average layer keeps per token, before tensor parallelism.
-
-    A mixture of experts keeps besides a copy of the token for each expert that it visits, each expert's output,
-    and the router's fp32 scores: 4·k·h + 4·E.
-    """
-    share = shape.moe_layers / shape.layers
-    bytes_per_value = np.where(shape.gated, _GATED_BYTES[recipe.style], _PLAIN_BYTES[recipe.style])
-    dispatch = 4 * shape.experts_per_token * shape.hidden + 4 * shape.experts
-    return (1 - share) * bytes_per_value * shape.ffn_hidden + share * (
-        bytes_per_value * _expert_width(shape) + dispatch
-    )
-
-
-def _score_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> Floats:
-    """Return the bytes per token of attention scores, zero with a fused kernel: 2·a·s, 5·a·s with dropout."""
-    bytes_per_score = np.where(recipe.dropout, 5.0, _SCORE_BYTES[recipe.style])
-    keys = recipe.sequence_tokens
-    return np.where(layout.flash, 4.0 * shape.heads, bytes_per_score * shape.heads * keys)
-
-
-def _adapter_input_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
-    """Return what fp32 adapters keep per token: an fp32 copy of the input of each adapted matrix, and the rank values.
-
-    Five products read the hidden width (q, k, v, gate, up), one the attention output, one the feed-forward; where the
-    adapters sit on queries and values alone, two read the hidden width.
-    """
-    ffn = np.where(shape.experts > 0, _expert_width(shape), shape.ffn_hidden)
-    inputs = np.where(shape.gated, 5.0, 4.0) * shape.hidden + output_width(shape) + ffn
-    attention = recipe.adapter_share < _ATTENTION_ADAPTERS
-    copies = np.where(attention, 2 * shape.hidden, recipe.adapter_share * inputs)
-    ranks = np.where(attention, 2.0, 7 * recipe.adapter_share) * recipe.adapter_rank
-    return np.where(recipe.adapter_bytes >= 4, 4.0, 0.0) * copies + recipe.adapter_bytes * ranks
 
 
 def _adapter_layer_bytes(shape: Shape, recipe: MemoryRecipe) -> tuple[Floats, Floats]:
     """Return (norm part, feed-forward part) per token where the base is frozen, in eager styles.
 
     Frozen weights need no inputs: the norms keep their (fp32, in libraries) input alone, the feed-forward gate,
-    silu(gate) and up; then come the adapters' own copies. Adapters in 16 bits share the 16-bit inputs.
+    silu(gate) and up; then come the adapters' own copies. Adapters in 16 bits share the 16-bit inputs; fp32 ones copy
+    the input of each adapted matrix and keep the rank values. Five products read the hidden width (q, k, v, gate, up),
+    one the attention output, one the feed-forward; where the adapters sit on queries and values alone, two read the
+    hidden width.
     """
-    shared = np.where(recipe.adapter_bytes < 4, 4.0 * shape.hidden, 0.0)
-    norm = np.where(recipe.style >= LIBRARY, 8.0, 4.0) * shape.hidden + shared
+    narrow = recipe.adapter_bytes < 4
+    norm = np.where(recipe.style >= LIBRARY, 8.0, 4.0) * shape.hidden + np.where(narrow, 4.0 * shape.hidden, 0.0)
     ffn = np.where(shape.experts > 0, _expert_width(shape), shape.ffn_hidden)
-    products = np.where(shape.gated, 6.0, 2.0) + np.where(recipe.adapter_bytes < 4, 2.0, 0.0)
-    return norm, products * ffn + _adapter_input_bytes(shape, recipe)
+    products = np.where(shape.gated, 6.0, 2.0) + np.where(narrow, 2.0, 0.0)
+    inputs = np.where(shape.gated, 5.0, 4.0) * shape.hidden + output_width(shape) + ffn
+    attention = recipe.adapter_share < _ATTENTION_ADAPTERS
+    copies = np.where(attention, 2 * shape.hidden, recipe.adapter_share * inputs)
+    ranks = np.where(attention, 2.0, 7 * recipe.adapter_share) * recipe.adapter_rank
+    copied = np.where(recipe.adapter_bytes >= 4, 4.0, 0.0) * copies + recipe.adapter_bytes * ranks
+    return norm, products * ffn + copied
 
 
 def layer_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> LayerBytes:
@@ -142,23 +95,39 @@ def layer_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> La
     array([466944.])
     """
     h, style, tensor = shape.hidden, recipe.style, layout.tensor
+    rms = shape.norm_vectors == 1
     frozen = (recipe.method >= LORA) & (style != FUSED)
     adapter_norm, adapter_ffn = _adapter_layer_bytes(shape, recipe)
-    norm = np.where(frozen, adapter_norm, _norm_bytes(shape, recipe) * h) + np.where(recipe.dropout, 2 * h, 0.0)
-    ffn = np.where(frozen, adapter_ffn, _feed_forward_bytes(shape, recipe))
+    norm = np.where(frozen, adapter_norm, np.where(rms, _RMS_BYTES[style], _LAYER_NORM_BYTES[style]) * h)
+    norm = norm + np.where(recipe.dropout, 2 * h, 0.0)
+
+    # The feed-forward of the mean layer. A mixture keeps besides a copy of the token for each expert that it visits,
+    # each expert's output, and the router's fp32 scores: 4·k·h + 4·E.
+    share = shape.moe_layers / shape.layers
+    value_bytes = np.where(shape.gated, _GATED_BYTES[style], _PLAIN_BYTES[style])
+    dispatch = 4 * shape.experts_per_token * h + 4 * shape.experts
+    mixture = value_bytes * _expert_width(shape) + dispatch
+    ffn = np.where(frozen, adapter_ffn, (1 - share) * value_bytes * shape.ffn_hidden + share * mixture)
+
+    # Attention keeps queries, keys, values and output; latent attention the latents too, and keys for every head.
+    latents = 2 * (shape.q_lora_rank + shape.kv_lora_rank) + shape.qk_rope_dim
+    per_head = shape.qk_nope_dim + shape.qk_rope_dim + 2 * shape.v_head_dim
+    latent = query_width(shape) + shape.heads * per_head + latents
+    plain = query_width(shape) + 2 * shape.kv_heads * shape.head_dim + output_width(shape)
     rotated = _ROTATION_COPIES[style] * 2 * (query_width(shape) + shape.kv_heads * shape.head_dim)
-    core = 2 * _attention_width(shape) + np.where(shape.mla | frozen, 0.0, rotated)
-    scores = _score_bytes(shape, layout, recipe)
+    core = 2 * np.where(shape.mla, latent, plain) + np.where(shape.mla | frozen, 0.0, rotated)
+    # scores over all keys; a fused kernel keeps the softmax's sum of each query and head alone, in fp32
+    score_bytes = np.where(recipe.dropout, 5.0, _SCORE_BYTES[style]) * shape.heads * recipe.sequence_tokens
+    scores = np.where(layout.flash, 4.0 * shape.heads, score_bytes)
     split = np.where(layout.sequence_parallel, tensor, 1.0)
     all_kept = norm / split + (core + ffn + scores) / tensor
+    # frameworks with fused kernels do not rebuild: what they keep is already the least
     rebuilt = np.where((style == FUSED) | frozen, 0.0, (norm - 4 * h) / split + (ffn - ffn * 2 / 3) / tensor)
     selective = np.where(layout.flash, all_kept - rebuilt, all_kept - scores / tensor)
-    saved = np.where(
-        layout.recompute == 2,
-        _checkpoint_bytes(shape, recipe) * h / split,
-        np.where(layout.recompute == 1, selective, all_kept),
-    )
+    checkpoint = np.where(rms, _CHECKPOINT_BYTES[style], _LAYER_NORM_CHECKPOINT_BYTES[style]) * h / split
+    saved = np.where(layout.recompute == 2, checkpoint, np.where(layout.recompute == 1, selective, all_kept))
     widest = np.where(shape.experts > 0, np.maximum(_expert_width(shape), shape.ffn_hidden), shape.ffn_hidden)
+    # gradients of the stream and of the widest product, in 16 bits, coming in and going out
     working = 4 * h / split + 4 * widest / tensor
     twice = np.where(recipe.full_precision, 2.0, 1.0)
     return LayerBytes(*np.broadcast_arrays(saved * twice, all_kept * twice, working * twice))

@@ -25,8 +25,8 @@ class Optimizer(NamedTuple):
 # Mixed precision with Adam keeps 2 + 2 + 12 bytes per parameter: 16-bit weights and gradients, fp32 weights and two
 # fp32 moments (Rajbhandari et al. 2020, arXiv:1910.02054, section 3.1). The other rows replace the 12.
 OPTIMIZERS = {
-    name: Optimizer(int(weight), int(gradient), int(state), int(step), words)
-    for name, weight, gradient, state, step, words in beside(__file__, "optimizers")[1:]
+    name: Optimizer(int(weight), int(gradient), int(state), int(step), description)
+    for name, weight, gradient, state, step, description in beside(__file__, "optimizers")[1:]
 }
 
 # fused:             training frameworks with fused kernels (Megatron, Transformer Engine): each value kept once
@@ -115,6 +115,7 @@ def optimizer_bytes(
     """
     base = OPTIMIZERS[tuple(OPTIMIZERS)[code_of(optimizer, tuple(OPTIMIZERS), "optimizer")]]
     total = state_bytes_per_parameter or base.weight_bytes + base.gradient_bytes + base.state_bytes
+    # eight bytes at least: fp32 weights and gradients
     if fp32_weights and total >= 8 and (base.state_bytes >= 4 or state_bytes_per_parameter):
         return base._replace(weight_bytes=4.0, gradient_bytes=4.0, state_bytes=total - 8.0)
     return base._replace(state_bytes=max(total - base.weight_bytes - base.gradient_bytes, 0))
@@ -142,7 +143,7 @@ def adapter_state_bytes(optimizer: str = "adamw", adapter_bytes: float = 4.0) ->
     """
     base = OPTIMIZERS[optimizer]
     moments = base.state_bytes - (4 if "fp32 master" in base.description else 0)
-    return min(moments, 2 * adapter_bytes) + 0.0
+    return min(moments, 2 * adapter_bytes) + 0.0  # adapters in 16 bits have moments in 16 bits
 
 
 def memory_recipe(
@@ -173,34 +174,29 @@ def memory_recipe(
         optimizer, fp32_weights=master_weights, state_bytes_per_parameter=state_bytes_per_parameter
     )
     sequence = np.atleast_1d(np.asarray(sequence_tokens, dtype=np.float64))
-    return _columns(
-        sequence,
-        method=code_of(method, METHODS, "method"),
-        style=code_of(style, STYLES, "style"),
-        weight_bytes=optimizer_sizes.weight_bytes,
-        gradient_bytes=optimizer_sizes.gradient_bytes,
-        state_bytes=optimizer_sizes.state_bytes
+    values: dict[str, ArrayLike] = {
+        "method": code_of(method, METHODS, "method"),
+        "style": code_of(style, STYLES, "style"),
+        "weight_bytes": optimizer_sizes.weight_bytes,
+        "gradient_bytes": optimizer_sizes.gradient_bytes,
+        "state_bytes": optimizer_sizes.state_bytes
         if method not in FROZEN_BYTES
         else adapter_state_bytes(optimizer, adapter_bytes),
-        step_bytes=optimizer_sizes.step_bytes if step_bytes is None else step_bytes,
-        cast_bytes=2.0 if optimizer_sizes.weight_bytes == 4 else 0.0,
-        frozen_bytes=FROZEN_BYTES.get(method, 2.0) if frozen_bytes is None else frozen_bytes,
-        adapter_rank=adapter_rank,
-        adapter_share=adapter_share,
-        adapter_bytes=adapter_bytes,
-        loss_chunk_tokens=loss_chunk_tokens,
-        loss_chunk_kept=loss_chunk_kept,
-        vocabulary_split=vocabulary_split,
-        dropout=dropout,
-        gradient_views=gradient_views,
-        offload_states=offload in ("states", "all"),
-        offload_weights=offload == "all",
-        full_precision=full_precision,
-    )
-
-
-def _columns(sequence: Floats, **values: ArrayLike) -> MemoryRecipe:
-    """Spread each value over the length of the sequences, in the kind of its column."""
+        "step_bytes": optimizer_sizes.step_bytes if step_bytes is None else step_bytes,
+        "cast_bytes": 2.0 if optimizer_sizes.weight_bytes == 4 else 0.0,
+        "frozen_bytes": FROZEN_BYTES.get(method, 2.0) if frozen_bytes is None else frozen_bytes,
+        "adapter_rank": adapter_rank,
+        "adapter_share": adapter_share,
+        "adapter_bytes": adapter_bytes,
+        "loss_chunk_tokens": loss_chunk_tokens,
+        "loss_chunk_kept": loss_chunk_kept,
+        "vocabulary_split": vocabulary_split,
+        "dropout": dropout,
+        "gradient_views": gradient_views,
+        "offload_states": offload in ("states", "all"),
+        "offload_weights": offload == "all",
+        "full_precision": full_precision,
+    }
     kinds: Mapping[str, type] = {**dict.fromkeys(("method", "style"), np.int64), **dict.fromkeys(_FLAGS, np.bool_)}
     columns: dict[str, Any] = {
         name: constant(value, len(sequence), kinds.get(name, np.float64)) for name, value in values.items()

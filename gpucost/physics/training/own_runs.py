@@ -75,7 +75,7 @@ class OwnRuns(Struct, frozen=True):
 def features_of(alike: Alike, step: Step | None = None) -> Floats:
     """Return the sizes (in logarithms) and traits by which configurations are compared, and the shares of parts."""
     shape, hardware, layout, recipe, software = alike
-    chip = np.round(hardware.half_tflops) + hardware.hbm_gb_per_s / 1e5
+    chip = np.round(hardware.half_tflops) + hardware.hbm_gb_per_s / 1e5  # one number that no two chips share
     sequence = recipe.sequence_tokens
     columns = (
         np.log(transformer.total_parameters(shape)),
@@ -100,11 +100,11 @@ def features_of(alike: Alike, step: Step | None = None) -> Floats:
 
 def covariances(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """Return the common covariance of each pair of configurations, and the rest: own, and of parts by their shares."""
+    # (configurations of a, of b): squared distance of their sizes, and how many traits differ
     distance, unlike = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
     weights = list(_SIZES.values())
-    for column, (mine, theirs) in enumerate(
-        zip(a.T[:PLAIN], b.T[:PLAIN], strict=True)
-    ):  # a column at a time: runs may be many
+    columns = zip(a.T[:PLAIN], b.T[:PLAIN], strict=True)
+    for column, (mine, theirs) in enumerate(columns):  # one at a time: runs may be many
         if column < len(_SIZES):
             distance += weights[column] * (mine[:, None] - theirs[None, :]) ** 2
         else:
@@ -127,8 +127,8 @@ class Belief(NamedTuple):
 
     def mean(self, common: Floats, specific: Floats) -> Floats:
         """Return the posterior mean where configurations have these covariances with the runs."""
-        found: Floats = (common @ self.of_common[..., None] + specific @ self.of_own[..., None])[..., 0]
-        return found
+        mean: Floats = (common @ self.of_common[..., None] + specific @ self.of_own[..., None])[..., 0]
+        return mean
 
     def narrower(self, common: Floats, specific: Floats) -> Floats:
         """Return the standard deviation there ÷ that before the runs, at most 1."""
@@ -142,14 +142,18 @@ class Belief(NamedTuple):
 
 def believed(common: Floats, specific: Floats, residual: Floats) -> Belief:
     """Weigh the scales of the common part by how well each explains the runs, whose covariances are given."""
+    # (…, scales, runs, runs): the covariance of the runs under each scale of the common part, as its Cholesky factor
     squares, noise = np.square(_SCALES), _NOISE**2 * np.eye(residual.shape[-1])
     root = np.linalg.cholesky(squares[:, None, None] * common[..., None, :, :] + (specific + noise)[..., None, :, :])
     off = residual[..., None, :, None]
     weights = np.linalg.solve(np.swapaxes(root, -1, -2), np.linalg.solve(root, off))
     explained = (off * weights).sum((-2, -1)) / 2
+    # log of belief × likelihood (equation 2.30, less what all scales share); the determinant is that of the factor,
+    # squared
     evidence = np.log(_BELIEF) - explained - np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
     odds = np.exp(evidence - evidence.max(-1, keepdims=True))
     shares = (odds**_SHARPNESS / (odds**_SHARPNESS).sum(-1, keepdims=True))[..., None, :]
+    # the width of a range takes the plain mean over the scales
     square = odds @ squares / odds.sum(-1)
     covariance = square[..., None, None] * common + specific + noise
     each = weights[..., 0]
@@ -192,7 +196,7 @@ def closeness(runs: OwnRuns, features: Floats) -> Floats:
     >>> [round(float(closeness(runs, there)[0]), 2) for there in (here, far)]
     [0.59, 0.95]
     """
-    plain = runs.features[:, :PLAIN]
+    plain = runs.features[:, :PLAIN]  # without the shares, what is known of a step's parts adds nothing
     belief = believed(*covariances(plain, plain), runs.residual)
     starts = range(0, max(len(features), 1), _CHUNK_CASES)
     across = (covariances(features[start : start + _CHUNK_CASES, :PLAIN], plain) for start in starts)

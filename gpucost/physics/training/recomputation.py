@@ -36,7 +36,7 @@ class Job(Struct, frozen=True):
 
     shape: Shape
     recipe: Recipe
-    kept: MemoryRecipe  # what the recipe keeps in memory
+    memory: MemoryRecipe  # what the recipe keeps there
     global_batch: int
     software: int
     software_year: float | None  # None: as old as software usually is, at most `latest_year`
@@ -86,21 +86,6 @@ def grid_layouts(
     )
 
 
-def _lighter_recomputes(grid: Grid, job: Job) -> dict[int, LayerBytes]:
-    """Return what a layer keeps, per power of two of tensor degrees, by recomputation in the order of their time."""
-    tensors = np.exp2(np.arange(1 + int(np.log2(np.max(grid.tensor, initial=1.0)))))
-    count, codes = len(tensors), [c for c in range(len(RECOMPUTES)) if c != SELECTIVE or job.splits_norms]
-    ones = np.ones(count * len(codes))
-    degrees = Grid(**{**dict.fromkeys(Grid.names(), ones), "tensor": np.tile(tensors, len(codes))})
-    every = layer_bytes(job.shape, grid_layouts(degrees, job, ones, np.repeat(codes, count)), job.kept)
-    useful: dict[int, LayerBytes] = {}
-    for index, code in enumerate(codes):
-        layer = every.take(slice(index * count, (index + 1) * count))
-        if not useful or np.any(layer.saved < min(useful.items())[1].saved):
-            useful[code] = layer
-    return useful
-
-
 def least_recompute(
     grid: Grid, job: Job, combo: Integers, data: Floats, capacity_bytes: Floats
 ) -> tuple[Integers, Floats]:
@@ -109,7 +94,7 @@ def least_recompute(
     Memory shrinks as the data-parallel degree grows, so that what fits at the power of two below fits. Only where
     nothing does is the degree itself counted: 96 GPUs hold what 64 do not.
     """
-    level = np.log2(data).astype(np.int64)
+    level = np.log2(data).astype(np.int64)  # rounded down
     powers = np.exp2(np.arange(_LEVELS))
     chosen, least = _least_recompute_at(grid, job, combo, level, powers, capacity_bytes)
     if len(unfitted := np.flatnonzero(np.isinf(least) & (data > powers[level]))):
@@ -126,21 +111,35 @@ def _least_recompute_at(
 ) -> tuple[Integers, Floats]:
     """Count each distinct combination and data-parallel degree, `degrees[level]`, once."""
     packing = Packing(combo=len(grid), level=len(degrees))
-    number, where = distinct(packing.pack(combo=combo, level=level), packing.size)
+    number, place = distinct(packing.pack(combo=combo, level=level), packing.size)
     part = packing.unpack(number)
+    # The capacities that share a combination differ by chip: what fits the tightest needs no more recomputation, what
+    # does not fit the roomiest none at all.
     tightest, roomiest = np.full(len(number), np.inf), np.zeros(len(number))
-    np.minimum.at(tightest, where, capacity_bytes)
-    np.maximum.at(roomiest, where, capacity_bytes)
+    np.minimum.at(tightest, place, capacity_bytes)
+    np.maximum.at(roomiest, place, capacity_bytes)
     layout = grid_layouts(
         grid.take(part["combo"]), job, degrees.take(part["level"]), np.zeros(len(number), dtype=np.int64)
     )
+    # What a layer keeps under each recomputation, in the order of their time, per power of two of tensor degrees: once
+    # for the whole grid. One that saves nothing against no recomputation is of no use.
+    tensors = np.exp2(np.arange(1 + int(np.log2(np.max(grid.tensor, initial=1.0)))))
+    count, codes = len(tensors), [c for c in range(len(RECOMPUTES)) if c != SELECTIVE or job.splits_norms]
+    ones = np.ones(count * len(codes))
+    cells = Grid(**{**dict.fromkeys(Grid.names(), ones), "tensor": np.tile(tensors, len(codes))})
+    every = layer_bytes(job.shape, grid_layouts(cells, job, ones, np.repeat(codes, count)), job.memory)
+    layers: dict[int, LayerBytes] = {}
+    for index, code in enumerate(codes):
+        layer = every.take(slice(index * count, (index + 1) * count))
+        if not layers or np.any(layer.saved < layers[codes[0]].saved):
+            layers[code] = layer
+
     need = np.full((len(RECOMPUTES), len(number)), np.inf)
-    layers = _lighter_recomputes(grid, job)
     for rows in layout.chunks(CHUNK):
         need[:, rows] = _needs_of(job, layout.take(rows), tightest[rows], roomiest[rows], layers)
-    chosen, least = np.zeros(len(where), dtype=np.int64), np.full(len(where), np.inf)
-    for code in reversed(layers):
-        needed = need[code].take(where)
+    chosen, least = np.zeros(len(place), dtype=np.int64), np.full(len(place), np.inf)
+    for code in reversed(layers):  # the least recomputation last, so that it stays where it fits
+        needed = need[code].take(place)
         fits = needed <= capacity_bytes
         chosen[fits] = code
         np.copyto(least, needed, where=fits)
@@ -152,14 +151,14 @@ def _needs_of(
 ) -> Floats:
     """Return the peak with each recomputation, infinite where it was not counted: one before fits, or none can."""
     need = np.full((len(RECOMPUTES), len(layout)), np.inf)
-    stages = stages_of(job.shape, layout, job.kept)
-    rows, still = np.arange(len(layout)), np.flatnonzero(stages.least_bytes <= roomiest)
+    stages = stages_of(job.shape, layout, job.memory)
+    rows, still = np.arange(len(layout)), np.flatnonzero(stages.least_bytes <= roomiest)  # those that may yet fit
     for code, layer in layers.items():
         if len(still) < _WORTH_TAKING * len(rows):
             rows, stages = rows[still], stages.take(still)
-        stages.layout.recompute[:] = code
+        stages.layout.recompute[:] = code  # in place: nothing else reads this layout
         layer_part = layer.take(np.log2(stages.layout.tensor).astype(np.int64))
-        peak = stages.peak_bytes(job.shape, job.kept, layer_part)
+        peak = stages.peak_bytes(job.shape, job.memory, layer_part)
         need[code, rows] = peak
         still = np.flatnonzero(peak > tightest[rows])
     return need

@@ -13,24 +13,9 @@ from gpucost.physics import collectives as net
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Floats, LayoutColumns, constant
 from gpucost.physics.hardware import peak_tflops
+from gpucost.physics.training import layer
 from gpucost.physics.training.cases import FULL, HALF_BYTES, LORA, SELECTIVE, MicroStep, Step, TrainingCase
-from gpucost.physics.training.layer import (
-    case_links,
-    dispatch_ratio,
-    exposed_s,
-    layer_adapter_host_us,
-    layer_adapter_s,
-    layer_attention_s,
-    layer_context_s,
-    layer_elementwise_s,
-    layer_expert_s,
-    layer_products_s,
-    layer_scan_s,
-    layer_sinks_s,
-    layer_tensor_s,
-    logits_s,
-    rates,
-)
+from gpucost.physics.training.layer import case_links, exposed_s
 from gpucost.physics.transformer import Shape
 from gpucost.units import GB, MICRO, MILLI, TERA
 
@@ -44,24 +29,30 @@ def micro_step(case: TrainingCase) -> MicroStep:
     """
     layout, s, e = case.layout, case.shape, case.efficiency
     tokens = layout.micro_batch * case.recipe.sequence_tokens / layout.context
-    rate, link = rates(case), case_links(case)
+    rate, link = layer.rates(case), case_links(case)
+    # products: forward, backward to inputs and to weights (adapters: to inputs alone), and what is repeated
     passes = np.where(case.recipe.method >= LORA, 2.0, 3.0) + (layout.recompute == FULL)
     passes = passes + (layout.recompute == SELECTIVE) * e.selective_repeat
-    matrix = layer_products_s(case, rate, tokens) * passes * e.kernel_ratio
-    mixers = (layer_attention_s, layer_sinks_s, layer_scan_s)
+    matrix = layer.layer_products_s(case, rate, tokens) * passes * e.kernel_ratio
+    mixers = (layer.layer_attention_s, layer.layer_sinks_s, layer.layer_scan_s)
     attention = sum(mixer(case, rate, tokens) for mixer in mixers) * e.kernel_ratio
-    elementwise = layer_elementwise_s(case, rate, tokens) * e.kernel_ratio
-    adapter = layer_adapter_s(case, rate, tokens) * e.kernel_ratio
-    tensor = layer_tensor_s(case, link, tokens)
-    context = layer_context_s(case, link, tokens, attention)
-    expert = layer_expert_s(case, link, tokens)
+    elementwise = layer.layer_elementwise_s(case, rate, tokens) * e.kernel_ratio
+    adapter = layer.layer_adapter_s(case, rate, tokens) * e.kernel_ratio
+    tensor = layer.layer_tensor_s(case, link, tokens)
+    context = layer.layer_context_s(case, link, tokens, attention)
+    expert = layer.layer_expert_s(case, link, tokens)
+    # What the host needs to launch a layer counts only where it exceeds what the accelerator does meanwhile.
     busy = matrix + attention + elementwise + adapter + tensor + context + expert
     grouped = np.maximum(np.maximum(layout.tensor, layout.context), layout.expert) > 1
     moe = s.moe_layers / s.layers
     again = np.where(layout.recompute == FULL, 4 / 3, 1.0) * np.where(grouped, e.host_group_ratio, 1.0)
-    host = (e.host_us + moe * e.expert_host_us * dispatch_ratio(case) + layer_adapter_host_us(case)) * MICRO * again
+    host = (
+        (e.host_us + moe * e.expert_host_us * layer.dispatch_ratio(case) + layer.layer_adapter_host_us(case))
+        * MICRO
+        * again
+    )
     idle = np.maximum(host - busy, 0.0)
-    logits = logits_s(case, rate, tokens) * e.kernel_ratio
+    logits = layer.logits_s(case, rate, tokens) * e.kernel_ratio
     layers, ends = (count * e.own_ratio for count in stage_layers(s, layout, logits / (busy + idle)))
     return MicroStep(
         matrix_s=layers * matrix,
@@ -90,9 +81,11 @@ def stage_layers(shape: Shape, layout: LayoutColumns, logits_layers: Floats) -> 
     >>> stage_layers(llama, layout_columns([Layout(gpus=16, pipeline=16)]), np.array([0.9]))
     (array([8.]), array([0.]))
     """
+    # each prediction module is a layer and computes logits of its own
     p, heads = layout.pipeline, 1.0 + shape.mtp_layers
     ends = heads * logits_layers + shape.mtp_layers
     even = shape.layers / p
+    # the last stage gives away as many layers as its ends take longer than those of the others would
     spare = np.maximum(np.floor(even - ends * (p - 1) / p), 0.0)
     last = np.where(shape.layers % p == 0, even, spare)
     inner = np.ceil((shape.layers - last) / np.maximum(p - 1, 1))
@@ -127,6 +120,7 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
     compute (PyTorch FSDP, arXiv:2304.11277, section 3.2.2). Its gradients travel in 16 bits, PyTorch's default.
     """
     layout, e, link = case.layout, case.efficiency, case_links(case)
+    # the group that shares a parameter: of dense ones all shards, of an expert only the ranks that hold it
     ranks, shards = layout.data * layout.context, layout.shards
     spread = layout.expert > 1
     group = few = net.tier(link, shards, layout.tensor)
@@ -138,6 +132,7 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
     sharded = layout.sharding >= 3
     hybrid = sharded & (shards < ranks) & ~tuned
     gradient = np.where(hybrid, HALF_BYTES, gradient)
+    # bytes per parameter of one exchange
     gathered_once = sharded & (layout.pipeline > 1) & (e.whole_graph == 0)
     moved = (
         np.where(sharded & ~gathered_once, 2 * HALF_BYTES, np.where(layout.sharding > 0, HALF_BYTES, gradient))
@@ -150,6 +145,7 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
         summed = net.all_reduce_s(copies, gradient * (dense + expert) / shards)
         exchange = np.where(hybrid, np.maximum(exchange, summed), exchange)
     chunks = 1 + (layout.pipeline - 1) * (1 - 1 / layout.virtual_stages)  # interleaving ends its chunks one by one
+    # a backward pass is two thirds of the compute
     once = exposed_s(exchange, e.data_hidden * compute * chunks * 2 / 3, e.interference)
     copied = (dense + expert) * e.sharding_bytes / (case.hardware.hbm_gb_per_s * GB * e.copy)
     per_exchange = exposed_s(exchange, e.data_hidden * compute, e.interference) + copied
@@ -165,6 +161,7 @@ def optimizer_s(case: TrainingCase, dense: Floats, expert: Floats) -> Floats:
     Where fp32 weights are kept whole on every rank, casting them in each micro-batch comes on top.
     """
     layout, e, recipe = case.layout, case.efficiency, case.recipe
+    # each rank updates what it holds the states of: all of it, or its shard
     ranks = np.where(layout.sharding > 0, layout.shards, 1.0)
     spread = np.where(layout.expert > 1, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
     spread = np.where(layout.sharding > 0, spread, 1.0)
@@ -187,7 +184,7 @@ def _host_update_s(case: TrainingCase, busy: Floats, dense: Floats, expert: Floa
     ranks = np.where(layout.sharding > 0, layout.shards, 1.0)
     owned = (dense + expert) / ranks
     bus = case.hardware.pcie_gb_per_s * GB * e.pcie
-    trained = np.where(recipe.method >= LORA, 0.0, owned)
+    trained = np.where(recipe.method >= LORA, 0.0, owned)  # states of adapters are too small to count
     update = trained * (2 * HALF_BYTES / bus + recipe.optimizer_bytes / (_HOST_MEMORY_GB_PER_S * GB))
     passes = np.where(layout.recompute == FULL, 3.0, 2.0)
     fetch = exposed_s(passes * HALF_BYTES * owned / bus, busy, e.interference) * layout.micro_batches
@@ -221,6 +218,7 @@ def scheduled(case: TrainingCase, busy: Floats) -> dict[str, Floats]:
     """Return what the schedule adds to micro-batches of `busy` seconds, and the total with what the scale loses."""
     layout, e, m = case.layout, case.efficiency, case.layout.micro_batches
     dense, expert = gpu_parameters(case)
+    # `own_ratio`, of one's own runs, slows every part alike: what hides behind computing is measured without it
     own_ratio, hand_over = e.own_ratio, hand_over_s(case) * e.own_ratio
     waits = np.where(case.recipe.blocking, m * e.blocking_share, 0.0)
     parts = {
@@ -233,7 +231,7 @@ def scheduled(case: TrainingCase, busy: Floats) -> dict[str, Floats]:
     }
     subtotal = sum(parts.values(), busy * m)
     nodes = np.maximum(layout.gpus / case.hardware.node_gpus, 1.0)
-    lost = subtotal * e.straggler * np.log2(nodes)
+    lost = subtotal * e.straggler * np.log2(nodes)  # the slowest of n nodes is later with every doubling of them
     return parts | {"straggler_s": lost, "total_s": subtotal + lost}
 
 
@@ -249,7 +247,7 @@ def apart_ratio(case: TrainingCase, step: Step) -> Floats:
     """
     layout, tokens = case.layout, case.layout.micro_batch * case.recipe.sequence_tokens / case.layout.context
     apart = replace(case, layout=replace(layout, flash=np.zeros(len(case), dtype=np.bool_)))
-    fused_s, apart_s = (layer_attention_s(one, rates(one), tokens) for one in (case, apart))
+    fused_s, apart_s = (layer.layer_attention_s(kind, layer.rates(kind), tokens) for kind in (case, apart))
     longer_s = np.maximum(step.attention_s * (apart_s / fused_s - 1) - step.host_s, 0.0)
     return step.total_s / (step.total_s + longer_s * (1 + step.bubble_s / (step.total_s - step.bubble_s)))
 
