@@ -103,7 +103,7 @@ class Fields:
             for name in names:
                 value = source.get(name)
                 if isinstance(value, list) and value and all(item == value[0] for item in value):
-                    value = value[0]
+                    value = value[0]  # the same for every layer
                 if value is not None and not isinstance(value, list):
                     return self.whole(name, value)
         return None
@@ -115,6 +115,7 @@ class Fields:
 
     def whole(self, name: str, value: Any) -> int:
         """Check one value: a whole number of zero or more and of sane size."""
+        # a bool is an int to Python, and 4096.0 a whole number to whoever wrote the file
         plain = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not plain or not 0 <= value <= _LARGEST or value != int(value):
             raise self.fail(f"{name} must be a whole number of zero or more, found {shown(value)}")
@@ -176,6 +177,7 @@ class Fields:
     def unused(self) -> Iterator[str]:
         """Yield the keys that look as if they shaped the model and were never taken."""
         for name, value in self.values.items():
+            # what is off, empty or a fraction (rates, scales) shapes nothing
             if name in self.taken or value in (None, False, 0, "", [], {}):
                 continue
             if isinstance(value, float) and not value.is_integer():
@@ -248,6 +250,7 @@ def is_language_model(config: Config, file: str) -> None:
         raise DataError(f"model type {kind!r} {_REFUSALS[refused_as]}", file=file)
     names = config.get("architectures")
     classes = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    # LLaDA and Dream write text by filling masks, with a decoder's layers
     masked = next((name for name in classes if name.endswith("ForMaskedLM")), None)
     if masked and not kind.startswith(("llada", "dream")):
         raise DataError(f"is a {masked[:60]}: an encoder, not a decoder-only language model", file=file)
@@ -262,7 +265,7 @@ def text_part(config: Config) -> tuple[dict[str, Any], bool]:
     Tied embeddings stated outside win over those inside, as in the library that wrote the file.
     """
     part, nested, tied = dict(config), False, config.get("tie_word_embeddings")
-    for _ in range(3):
+    for _ in range(3):  # omni models nest a thinker, and in it the text model
         inner = next((part[key] for key in KEYS["text"] if isinstance(part.get(key), dict) and part[key]), None)
         if inner is None:
             break
@@ -291,28 +294,20 @@ def translated(config: Mapping[str, Any], file: str) -> Mapping[str, Any]:
     """
     if "dim" not in config or "n_layers" not in config or "n_heads" not in config or "model_type" in config:
         return config
-    return _mistral(config) if "hidden_dim" in config else _llama(config, file)
-
-
-def _renamed(config: Mapping[str, Any], part: str = "") -> dict[str, Any]:
-    names = [(theirs, ours) for of, theirs, ours in beside(__file__, "originals")[1:] if of == part]
-    return {ours: config[theirs] for theirs, ours in names if config.get(theirs) is not None}
-
-
-def _mistral(config: Mapping[str, Any]) -> dict[str, Any]:
-    renamed, moe = _renamed(config), config.get("moe")
-    if isinstance(moe, Mapping):
-        renamed |= _renamed(moe, "moe")
-        renamed["model_type"] = "deepseek_v3" if "kv_lora_rank" in renamed else "mixtral"
-    else:
+    if "hidden_dim" in config:  # Mistral's
+        renamed, moe = _renamed(config), config.get("moe")
         renamed["model_type"] = "mistral"
-    for key in ("quantization", "vision_encoder"):
-        if config.get(key) is not None:
-            renamed[{"quantization": "quantization_config", "vision_encoder": "vision_config"}[key]] = config[key]
-    return {"tie_word_embeddings": False, "torch_dtype": "bfloat16", **renamed}
+        if isinstance(moe, Mapping):
+            renamed |= _renamed(moe, "moe")
+            renamed["model_type"] = "deepseek_v3" if "kv_lora_rank" in renamed else "mixtral"
+        for theirs, ours in (("quantization", "quantization_config"), ("vision_encoder", "vision_config")):
+            if config.get(theirs) is not None:
+                renamed[ours] = config[theirs]
+        return {"tie_word_embeddings": False, "torch_dtype": "bfloat16", **renamed}
 
-
-def _llama(config: Mapping[str, Any], file: str) -> dict[str, Any]:
+    # Llama's: the feed-forward is two thirds of four times the width, scaled, and rounded up to a multiple (llama,
+    # model.py). Llama 3.2 1B and 3B, the only ones narrower than 3,500, tie their embeddings, which the file leaves
+    # out.
     f = Fields(config, file)
     width, step = f.number("dim"), f.number("multiple_of", default=256) or 256
     inner = int(2 * 4 * width / 3)
@@ -333,3 +328,8 @@ def _llama(config: Mapping[str, Any], file: str) -> dict[str, Any]:
         "torch_dtype": "bfloat16",
         **longest,
     }
+
+
+def _renamed(config: Mapping[str, Any], part: str = "") -> dict[str, Any]:
+    names = [(theirs, ours) for of, theirs, ours in beside(__file__, "originals")[1:] if of == part]
+    return {ours: config[theirs] for theirs, ours in names if config.get(theirs) is not None}

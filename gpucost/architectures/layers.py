@@ -191,30 +191,28 @@ def attention(
     h, query, value = d.hidden, q * key_dim, q * value_dim
     key_value = kv * (key_dim if shared_values else key_dim + value_dim) if keeps else 0
     weights = h * (query + key_value) + value * h
-    others = _biases(d, query, key_value) + _norms(d, query, kv * key_dim if keeps else 0, key_dim)
-    gate, sinks = d.family.gate or ("full" if d.fields.flag("attn_output_gate") else ""), d.family.sinks
+
+    # Biases: as the family has them, else where the file says so; those of the output may be said apart.
+    f, family = d.fields, d.family
+    stated = f.flag(*KEYS["bias"])
+    bias = family.bias or (family.key_bias if stated else "")
+    output = "o" in bias if "attention_out_bias" not in f else f.flag("attention_out_bias")
+    others = (query + key_value if "qkv" in bias else 0) + (h if output else 0)
+
+    # Norms of queries and keys: over all heads together, or one vector that all heads share.
+    rule = "" if family.qk_norm_key and not f.flag(family.qk_norm_key) else family.qk_norm
+    if rule == "wide":
+        others += query + (kv * key_dim if keeps else 0)
+    elif rule == "head":
+        others += (2 if keeps and kv * key_dim else 1) * key_dim * (2 if family.norm == "ln" else 1)
+
+    # A gate multiplies the output, each value or each head; a sink is one logit of each query head (gpt-oss).
+    gate, sinks = family.gate or ("full" if f.flag("attn_output_gate") else ""), family.sinks
     weights += h * (value if gate == "full" else q if gate == "head" else 0)
     others += q if sinks == "all" or (sinks == "window" and kind == WINDOW) else 0
     cached = kv * (key_dim + value_dim) if keeps else 0
     reach = Reach(cached, 2 * q * (key_dim + value_dim), (window or d.window) if kind in (WINDOW, CHUNK) else 0)
     return Mixer(weights, others, (reach,))
-
-
-def _biases(d: Decoder, query: int, key_value: int) -> int:
-    stated = d.fields.flag(*KEYS["bias"])
-    bias = d.family.bias or (d.family.key_bias if stated else "")
-    output = "o" in bias if "attention_out_bias" not in d.fields else d.fields.flag("attention_out_bias")
-    return (query + key_value if "qkv" in bias else 0) + (d.hidden if output else 0)
-
-
-def _norms(d: Decoder, query: int, keys: int, key_dim: int) -> int:
-    rule = d.family.qk_norm
-    if d.family.qk_norm_key and not d.fields.flag(d.family.qk_norm_key):
-        rule = ""
-    vectors = 2 if d.family.norm == "ln" else 1
-    if rule == "wide":
-        return query + keys
-    return (2 if keys else 1) * key_dim * vectors if rule == "head" else 0
 
 
 class Latent(NamedTuple):
@@ -232,14 +230,14 @@ def latent_of(d: Decoder) -> Latent:
     """Read the ranks of multi-head latent attention; all of them must be there."""
     f = d.fields
     f.taken.update(("head_dim", "num_key_value_heads", "qk_head_dim"))  # which latent attention has no use for
-    needed = {"qk_nope_head_dim": 0, "qk_rope_head_dim": 0, "v_head_dim": 0}
-    for name in needed:
-        needed[name] = f.number(name)
-        if name not in f or not (needed[name] or name != "v_head_dim"):
+    names = ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+    nope, rope, value = sizes = [f.number(name) for name in names]
+    for name, size in zip(names, sizes, strict=True):
+        if name not in f or not (size or name != "v_head_dim"):  # some layers turn no part of a head, or all of it
             raise f.fail(f"multi-head latent attention needs {name}, found {f.raw(name)!r}")
-    if not needed["qk_nope_head_dim"] + needed["qk_rope_head_dim"]:
+    if not nope + rope:
         raise f.fail("multi-head latent attention needs qk_nope_head_dim or qk_rope_head_dim above zero")
-    return Latent(d.heads, f.number("q_lora_rank"), f.number("kv_lora_rank"), *needed.values())
+    return Latent(d.heads, f.number("q_lora_rank"), f.number("kv_lora_rank"), nope, rope, value)
 
 
 def latent(d: Decoder, ranks: Latent | None = None, kind: str = FULL, *, indexer: bool | None = None) -> Mixer:
@@ -251,6 +249,7 @@ def latent(d: Decoder, ranks: Latent | None = None, kind: str = FULL, *, indexer
     query = n.heads * (n.nope + n.rope)
     queries = n.query_rank * (h + query) if n.query_rank else h * query
     weights = queries + h * (n.rank + n.rope) + n.rank * n.heads * (n.nope + n.value) + n.heads * n.value * h
+    # norms of the two latents; biases of what leads down to them and of the output
     biased = d.fields.flag("attention_bias")
     others = n.query_rank + n.rank + ((n.query_rank or 0) + n.rank + n.rope + h if biased else 0)
     gate = d.family.gate
@@ -266,14 +265,11 @@ def latent(d: Decoder, ranks: Latent | None = None, kind: str = FULL, *, indexer
     )
     if not (top if indexer is None else indexer and top):
         return Mixer(weights, others, (latent_reach,))
-    extra_weights, extra_others, reach = _indexer(d, n.query_rank or h)
-    return Mixer(weights + extra_weights, others + extra_others, (latent_reach, reach))
-
-
-def _indexer(d: Decoder, query_input: int) -> tuple[int, int, Reach]:
-    """Count the indexer of sparse attention: its queries, one key with a norm, a weight for each head."""
+    # The indexer: its queries from the latent of the queries, one key with a layer norm, a weight for each head. It
+    # looks at all tokens, at far less than attention would take.
     heads, width = d.fields.number("index_n_heads"), d.fields.number("index_head_dim")
-    return query_input * heads * width + d.hidden * (width + heads), 2 * width, Reach(width, 2 * heads * width)
+    weights += (n.query_rank or h) * heads * width + h * (width + heads)
+    return Mixer(weights, others + 2 * width, (latent_reach, Reach(width, 2 * heads * width)))
 
 
 # --- Feed-forwards of one layer: dense, or routed experts with shared ones beside them, and which layer has which.
@@ -328,29 +324,26 @@ def experts(d: Decoder) -> FeedForward | None:
     if not 1 <= per_token <= count:
         raise f.fail(f"{per_token} experts per token of {count} experts makes no sense")
     width = width or d.ffn
+    # shared experts: how many of the routed ones' width, or a width of their own, of all together or of each
     joint = f.number(*KEYS["shared_ffn"])
     number = f.number(*KEYS["shared"])
     shared = max(joint, 0) if joint else number * width
     if joint and number > 1 and set(KEYS["each_shared_ffn"]) & set(f.values):
         shared = joint * number
-    others = count if _corrected(d) else 0
+    # a bias of each expert that only chooses, against uneven load (DeepSeek-V3, arXiv:2412.19437, eq. 16)
+    corrected = (
+        d.family.correction
+        or f.word("topk_method") == "noaux_tc"
+        or f.flag("use_routing_bias")
+        or f.flag("moe_router_enable_expert_bias", "use_expert_bias")
+    )
     return FeedForward(
         experts=count,
         per_token=per_token,
         expert=_matrices(d) * h * width,
         shared=_matrices(d) * h * shared,
         router=count * h + (h if d.family.shared_gate and shared else 0),
-        others=others,
-    )
-
-
-def _corrected(d: Decoder) -> bool:
-    f = d.fields
-    return (
-        d.family.correction
-        or f.word("topk_method") == "noaux_tc"
-        or f.flag("use_routing_bias")
-        or f.flag("moe_router_enable_expert_bias", "use_expert_bias")
+        others=count if corrected else 0,
     )
 
 
@@ -368,13 +361,27 @@ def feeds(d: Decoder) -> list[FeedForward]:
 def expert_layers(d: Decoder) -> list[bool]:
     """Return for every layer whether it is a mixture of experts."""
     f, count = d.fields, d.layers
-    kinds = f.words("mlp_layer_types")
-    if kinds is not None:
-        return _fitting(d, "mlp_layer_types", [kind != "dense" for kind in kinds])
+
+    # A word for each layer.
+    listed = f.words("mlp_layer_types")
+    if listed is not None:
+        if len(listed) < count:
+            raise f.fail(f"mlp_layer_types names the kinds of {len(listed)} layers, but there are {count}")
+        return [kind != "dense" for kind in listed[:count]]
+
+    # The numbers of the mixtures, or 0 and 1 for each layer; Step writes the numbers as a text.
     for name in ("moe_layer_freq", "moe_layers", "moe_layers_enum"):
-        listed = _expert_layers(d, name)
-        if listed is not None:
-            return listed
+        if name == "moe_layers_enum" and isinstance(f.raw(name), str):
+            named = {layer_of(item.strip()) for item in f.word(name).split(",")}
+            return [i in named for i in range(count)]
+        numbers = f.numbers(name) if isinstance(f.raw(name), list) else None
+        if numbers is None:
+            continue
+        if set(numbers) <= {0, 1} and len(numbers) >= count:
+            return [bool(item) for item in numbers[:count]]
+        return [i in set(numbers) for i in range(count)]
+
+    # A rhythm: every so many layers from an offset (Jamba), or after the first dense ones, up to a last one (ERNIE).
     dense_only = set(f.numbers("mlp_only_layers") or ())
     period, offset = f.number("expert_layer_period"), f.number("expert_layer_offset")
     if period:
@@ -385,31 +392,15 @@ def expert_layers(d: Decoder) -> list[bool]:
     )
     if first > count:
         raise f.fail(f"{first} leading dense layers of {count} layers makes no sense")
+    # Qwen's decoder_sparse_step counts layers from one, DeepSeek's moe_layer_freq from zero
     phase = 0 if first or "moe_layer_freq" in f else 1
     return [first <= i <= last and i not in dense_only and (i + phase) % step == 0 for i in range(count)]
 
 
-def _expert_layers(d: Decoder, name: str) -> list[bool] | None:
-    f = d.fields
-    if name == "moe_layers_enum" and isinstance(f.raw(name), str):
-        named = {layer_of(item.strip()) for item in f.word(name).split(",")}
-        return [i in named for i in range(d.layers)]
-    numbers = f.numbers(name) if isinstance(f.raw(name), list) else None
-    if numbers is None:
-        return None
-    if set(numbers) <= {0, 1} and len(numbers) >= d.layers:
-        return [bool(item) for item in numbers[: d.layers]]
-    return [i in set(numbers) for i in range(d.layers)]
-
-
-def _fitting(d: Decoder, name: str, listed: list[bool]) -> list[bool]:
-    if len(listed) < d.layers:
-        raise d.fields.fail(f"{name} names the kinds of {len(listed)} layers, but there are {d.layers}")
-    return listed[: d.layers]
-
-
 # --- Mixers that stand in for attention: gated delta nets, Mamba, lightning attention, short convolutions; their
 # state.
+#
+# A convolution of width k over c channels has c·k weights and keeps the last k − 1 inputs of each channel.
 
 
 def gated_delta(d: Decoder) -> Mixer:
@@ -418,7 +409,9 @@ def gated_delta(d: Decoder) -> Mixer:
     heads, width = f.number("linear_num_value_heads"), f.number("linear_value_head_dim")
     key_heads, key_dim = f.number("linear_num_key_heads"), f.number("linear_key_head_dim")
     keys, values, kernel = key_heads * key_dim, heads * width, f.number("linear_conv_kernel_dim", default=4)
+    # queries, keys, values and the gate; a decay and a learning rate for each head; the output
     weights = h * (2 * keys + 2 * values + 2 * heads) + values * h
+    # each value head keeps a matrix of keys × values (arXiv:2412.06464, eq. 10)
     state = heads * width * key_dim + (2 * keys + values) * (kernel - 1)
     return Mixer(weights, (2 * keys + values) * kernel + 2 * heads + width, (), state, True)
 
@@ -429,6 +422,7 @@ def kimi_delta(d: Decoder) -> Mixer:
     heads = f.number("linear_num_heads", "num_heads")
     width = f.number("linear_head_dim") or f.number("head_dim")
     joint, kernel = heads * width, f.number("short_conv_kernel_size", "linear_conv_kernel_dim", default=4)
+    # the decay of each channel and the gate of the output come through a bottleneck of one head's width
     gate = h * joint if f.flag("use_full_rank_gate") else h * width + width * joint
     weights = 4 * h * joint + h * width + width * joint + gate + h * heads
     return Mixer(
@@ -447,14 +441,16 @@ def mamba2(d: Decoder) -> Mixer:
         "mamba_d_state", "ssm_state_size", default=128
     )
     kernel = f.number("mamba_d_conv", "conv_kernel", default=4)
-    channels = inner + 2 * states
+    channels = inner + 2 * states  # of the convolution: values, and the states' inputs and outputs
     weights = h * (2 * inner + 2 * states + heads) + inner * h
     biases = (2 * inner + 2 * states + heads + h) if f.flag("mamba_proj_bias", "add_bias_linear") else 0
     normed = inner if f.flag("mamba_rms_norm", default=d.kind != "falcon_h1") else 0
     bias = channels if f.flag("use_conv_bias", "mamba_conv_bias", default=True) else 0
+    # each channel keeps one state per dimension of its group
     per_group = states // max(1, f.number("mamba_n_groups", "n_groups", "mamba_ngroups", default=1))
     return Mixer(
         weights,
+        # three scalars of each head: its decay, its skip and the bias of its step
         channels * kernel + bias + 3 * heads + normed + biases,
         (),
         inner * per_group + channels * (kernel - 1),
@@ -471,6 +467,7 @@ def _mamba1(d: Decoder) -> Mixer:
     f, h, inner = d.fields, d.hidden, _inner(d)
     states, kernel = f.number("mamba_d_state", default=16), f.number("mamba_d_conv", default=4)
     stated_rank = f.raw("mamba_dt_rank")
+    # of the step sizes: a sixteenth of the width, rounded up (arXiv:2312.00752, section 3.6 and its code)
     rank = -(-h // 16) if stated_rank in (None, "auto") else f.whole("mamba_dt_rank", stated_rank)
     weights = 2 * h * inner + inner * (rank + 2 * states) + rank * inner + inner * h
     biased = f.flag("mamba_conv_bias", default=True)
@@ -495,6 +492,8 @@ def recurrent_unit(d: Decoder) -> Mixer:
     """Count Griffin's recurrent block: two branches, a convolution, a gated linear recurrence by heads, output."""
     f, h = d.fields, d.hidden
     width, kernel = f.number("lru_width") or h, f.number("conv1d_width", default=4)
+    # two gates, each a block for every head; their biases, the recurrence's decay and the convolution
+    # (arXiv:2402.19427)
     gates = 2 * d.heads * (width // d.heads) ** 2
     others = 2 * width + h + width * (kernel + 1) + width + 2 * width
     return Mixer(3 * h * width + gates, others, (), width * kernel, True)
@@ -509,6 +508,7 @@ _NAMED: dict[str, Callable[[Decoder], Mixer]] = {
     "short_convolution": _short_convolution,
     "recurrent_unit": recurrent_unit,
 }
+# The first key that is there decides; Mamba-2 states heads, which Mamba has none of.
 _SIGNS = (
     ("linear_num_value_heads", gated_delta),
     ("linear_attn_config", kimi_delta),
@@ -522,20 +522,11 @@ _SIGNS = (
 )
 
 
-def _linear_mixer(d: Decoder) -> Mixer:
-    """Return the mixer of the layers that do not attend: the family's, else the one whose keys are there."""
-    if d.family.linear:
-        return _NAMED[d.family.linear](d)
-    make_mixer = next((mixer for key, mixer in _SIGNS if key in d.fields), None)
-    if make_mixer is None:
-        raise d.fields.fail("has layers that do not attend, but no key says what they do instead")
-    return make_mixer(d)
-
-
 # --- Which layers attend to everything, within a window or a chunk, or not at all; and the usual assembly of blocks.
 
 _MOST_KINDS = 64  # of layers with keys of their own
 _PATTERNS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers", "window_pattern")
+# the parts of words that name each kind, the first that is met; any other word means full attention
 _KIND_SIGNS = (
     (WINDOW, ("sliding", "local", "swa", "window")),
     (CHUNK, ("chunked",)),
@@ -576,31 +567,29 @@ def _layer_types(d: Decoder) -> list[str] | None:
         names = f.words(key)
         if names is None:
             continue
-        if len(names) < count and key != "block_types":
+        if len(names) < count and key != "block_types":  # which names a pattern that is repeated
             raise f.fail(f"{key} names the kinds of {len(names)} layers, but there are {count}")
         types = [_kind_of(names[i % len(names)]) for i in range(count)]
         return [FULL if kind == WINDOW and not d.window else kind for kind in types]
+    # numbers for kinds: MiniMax writes 0 for lightning attention, MiMo 0 for full attention and 1 for a window
     for key, linear, full in (("attn_type_list", 0, 1), ("hybrid_layer_pattern", -1, 0)):
         numbers = f.numbers(key)
         if numbers is not None and len(numbers) >= count:
             return [LINEAR if n == linear else FULL if n == full else WINDOW for n in numbers[:count]]
     nested = f.raw("attention_types")
-    if isinstance(nested, list) and nested and d.kind == "gpt_neo":
-        return _gpt_neo(d, nested)
-    return None
-
-
-def _gpt_neo(d: Decoder, nested: list[object]) -> list[str]:
-    names: list[str] = []
+    if not (isinstance(nested, list) and nested and d.kind == "gpt_neo"):
+        return None
+    words: list[str] = []  # GPT-Neo writes [[["global", "local"], 12]]: the words, and how often they come
     for item in nested:
         if isinstance(item, list) and len(item) == 2 and isinstance(item[0], list) and isinstance(item[1], int):
-            names += [str(word) for word in item[0]] * min(max(item[1], 0), d.layers)
-    return [_kind_of(names[i % len(names)]) if names else FULL for i in range(d.layers)]
+            words += [str(word) for word in item[0]] * min(max(item[1], 0), count)
+    return [_kind_of(words[i % len(words)]) if words else FULL for i in range(count)]
 
 
 def _linear_layers(d: Decoder) -> set[int]:
     f, count = d.fields, d.layers
     every = set(range(count))
+    # every so many layers attends: the last of each group, and with Ling all that the groups leave over
     for key in ("full_attention_interval", "layer_group_size"):
         if step := f.number(key):
             return {
@@ -638,7 +627,7 @@ def _window_kinds(d: Decoder) -> list[str]:
         return [FULL] * count
     if rhythm > 1:
         return [kind if (i + 1) % rhythm else FULL for i in range(count)]
-    if "use_sliding_window" in f:
+    if "use_sliding_window" in f:  # Qwen 2: the layers below max_window_layers see everything
         first = f.number("max_window_layers")
         return [kind if f.flag("use_sliding_window") and i >= first else FULL for i in range(count)]
     return [kind] * count
@@ -648,8 +637,11 @@ def mixers(d: Decoder, listed: Sequence[str]) -> dict[str, Mixer]:
     """Return the mixer of every kind of layer that occurs."""
     mixers_by_kind: dict[str, Mixer] = {}
     for kind in dict.fromkeys(listed):
-        if kind == LINEAR:
-            mixers_by_kind[kind] = _linear_mixer(d)
+        if kind == LINEAR:  # the mixer of the family, else the one whose keys are there
+            make_mixer = _NAMED.get(d.family.linear) or next((make for key, make in _SIGNS if key in d.fields), None)
+            if make_mixer is None:
+                raise d.fields.fail("has layers that do not attend, but no key says what they do instead")
+            mixers_by_kind[kind] = make_mixer(d)
         elif kind == NONE:
             mixers_by_kind[kind] = Mixer(0)
         elif d.fields.number("kv_lora_rank"):
@@ -695,23 +687,19 @@ def usual(d: Decoder) -> list[Block]:
     listed = kinds(d)
     mixers_by_kind = mixers(d, listed)
     mixture = experts(d)
-    plain = dense(d, dense_width(d) if mixture else _shared_only(d))
+    f, width = d.fields, dense_width(d) if mixture else d.ffn
+    if not mixture and f.flag("block_auto_adjust_ff_dim"):  # LFM2 states more than it builds
+        step = f.number("block_multiple_of", default=256) or 256
+        shrunk = int(int(2 * width / 3) * f.ratio("block_ffn_dim_multiplier", 1.0))
+        width = -(-shrunk // step) * step
+    elif not mixture:
+        width = f.number("shared_intermediate_size") or width  # Granite hybrids call theirs shared
+    plain = dense(d, width)
     sparse = expert_layers(d) if mixture else [False] * d.layers
     return [
         block_of(d, mixers_by_kind[kind], mixture if mixed else plain)
         for kind, mixed in zip(listed, sparse, strict=True)
     ]
-
-
-def _shared_only(d: Decoder) -> int:
-    """Return the width of a dense feed-forward; LFM2 shrinks the stated one, Granite hybrids call theirs shared."""
-    f, width = d.fields, d.ffn
-    if f.flag("block_auto_adjust_ff_dim"):
-        step = f.number("block_multiple_of", default=256) or 256
-        shrunk = int(2 * width / 3)
-        shrunk = int(shrunk * f.ratio("block_ffn_dim_multiplier", 1.0))
-        return -(-shrunk // step) * step
-    return f.number("shared_intermediate_size") or width
 
 
 def overridden(d: Decoder, rule: Callable[[Decoder], list[Block]]) -> list[Block]:
@@ -723,6 +711,8 @@ def overridden(d: Decoder, rule: Callable[[Decoder], list[Block]]) -> list[Block
     for layer_name, settings in parts.items():
         if not (isinstance(settings, Mapping) and 0 <= layer_of(str(layer_name)) < len(blocks)):
             raise d.fields.fail(f"per_layer_config says {str(settings)!r:.40} of layer {str(layer_name)!r:.20}")
+        # Layers with the same keys are read once, by the rule for a whole model with these keys, and their own taken of
+        # it.
         key = repr(sorted(settings.items()))
         if key not in read:
             if len(read) >= _MOST_KINDS:
@@ -730,18 +720,14 @@ def overridden(d: Decoder, rule: Callable[[Decoder], list[Block]]) -> list[Block
             fields = Fields({**d.fields.values, **settings}, d.fields.file, d.fields.defaults)
             read[key] = rule(Decoder(fields, d.family, d.kind))
             d.fields.taken |= fields.taken
-        blocks[int(layer_name)] = _without(d, read[key][int(layer_name)], settings.get("skip"))
+        block, skipped = read[key][int(layer_name)], settings.get("skip")
+        halves = [str(word) for word in skipped] if isinstance(skipped, list) else []  # of the layer, left out
+        if any("attention" in word or "mixer" in word for word in halves):
+            block = replace(block, mixer=0, reaches=(), state_values=0)
+        if any("mlp" in word or "moe" in word or "feed" in word for word in halves):
+            block = replace(block, dense=0, experts=0, experts_per_token=0.0, expert=0, shared=0, router=0)
+        blocks[int(layer_name)] = replace(block, norms=block.norms - min(len(halves), 2) * d.norm)
     return blocks
-
-
-def _without(d: Decoder, block: Block, skipped: object) -> Block:
-    """Leave out the halves of a layer that its configuration skips."""
-    halves = [str(word) for word in skipped] if isinstance(skipped, list) else []
-    if any("attention" in word or "mixer" in word for word in halves):
-        block = replace(block, mixer=0, reaches=(), state_values=0)
-    if any("mlp" in word or "moe" in word or "feed" in word for word in halves):
-        block = replace(block, dense=0, experts=0, experts_per_token=0.0, expert=0, shared=0, router=0)
-    return replace(block, norms=block.norms - min(len(halves), 2) * d.norm) if halves else block
 
 
 def merged(blocks: Sequence[Block]) -> tuple[Block, ...]:

@@ -22,23 +22,19 @@ Config = Mapping[str, Any]
 
 def read_config(path: str | Path) -> Architecture:
     """Read an architecture from a config.json, or from the config.json (or params.json) of a folder."""
-    file = Path(path)
-    if file.is_dir():
-        file = next(
-            (candidate for name in ("config.json", "params.json") if (candidate := file / name).is_file()),
-            file / "config.json",
-        )
-    architecture = architecture_of(load(file), _name_of(file, load(file)), str(file))
     from gpucost.architectures.storage import beside
 
-    return beside(architecture, file)
-
-
-def _name_of(file: Path, config: Config) -> str:
-    """Name a model after its file, its folder, or the name that it gives itself."""
+    file = Path(path)
+    if file.is_dir():
+        files = [file / name for name in ("config.json", "params.json") if (file / name).is_file()]
+        file = files[0] if files else file / "config.json"
+    config = load(file)
+    # A model is named after its file, else as it names itself, else after its folder. "--" is how the hub's downloads
+    # write the slash between publisher and model.
     stem = file.name.removesuffix(".json").removesuffix(".config").removesuffix("config").removesuffix("params")
     stated = str(config.get("_name_or_path") or "").rstrip("/").rsplit("/", 1)[-1]
-    return stem.split("--")[-1] or stated or file.resolve().parent.name
+    name = stem.split("--")[-1] or stated or file.resolve().parent.name
+    return beside(architecture_of(config, name, str(file)), file)
 
 
 def architecture_of(config: Config, name: str, file: str = "config.json") -> Architecture:
@@ -54,58 +50,69 @@ def architecture_of(config: Config, name: str, file: str = "config.json") -> Arc
     stated_classes = config.get("architectures")
     classes = [item for item in stated_classes if isinstance(item, str)] if isinstance(stated_classes, list) else []
     fields = Fields(text, file, defaults_of(kind, nested))
-    d = Decoder(fields, family_of(kind, classes) or _by_keys(text), kind)
-    architecture = _assembled(d, name, file)
-    architecture = with_towers(architecture, config, text)
-    architecture = stored(architecture, config, text)
-    return replace(
-        architecture,
-        warnings=tuple(dict.fromkeys((*_strangeness(d, kind, classes), *d.warnings, *architecture.warnings))),
-    )
+    family = family_of(kind, classes)
+    if family is None:  # its keys give away the norm at least
+        norm = "ln" if "layer_norm_eps" in text and "rms_norm_eps" not in text else "rms"
+        family = Family(norm=norm, understood=False)
+    d = Decoder(fields, family, kind)
+    architecture = stored(with_towers(_counted(d, name, file), config, text), config, text)
 
-
-def _by_keys(text: Config) -> Any:
-    """Choose the traits of an unknown family by the keys that give them away."""
-    norm = "ln" if "layer_norm_eps" in text and "rms_norm_eps" not in text else "rms"
-    return Family(norm=norm, understood=False)
-
-
-def _strangeness(d: Decoder, kind: str, classes: list[str]) -> list[str]:
+    # Once everything is read: what was not understood, and what was never looked at.
     warnings = []
-    if not d.family.understood:
+    if not family.understood:
         described = f"model_type {shown(kind)}" if kind else "a configuration without model_type"
         warnings.append(f"{described} is not known: read by its keys as a plain decoder; check the parameters")
-    left = sorted(d.fields.unused())
+    left = sorted(fields.unused())
     if left:
-        named = ", ".join(shortened(key) for key in left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
-        warnings.append(f"keys that were not used and may shape the model: {named}")
-    return warnings
+        listed = ", ".join(shortened(key) for key in left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
+        warnings.append(f"keys that were not used and may shape the model: {listed}")
+    return replace(architecture, warnings=tuple(dict.fromkeys((*warnings, *d.warnings, *architecture.warnings))))
 
 
-def _assembled(d: Decoder, name: str, file: str) -> Architecture:
+def _counted(d: Decoder, name: str, file: str) -> Architecture:
+    """Return the blocks of a decoder, and the dimensions that physics takes as those of every layer."""
     blocks_of = block_configs if "block_configs" in d.fields else d.family.blocks
     blocks = merged(overridden(d, blocks_of or usual))
     layers = sum(block.count for block in blocks)
     f, longest = d.fields, d.fields.number(*KEYS["sequence"])
     positions = 0 if d.family.positions is None else (longest + d.family.positions) * d.hidden
-    width = d.fields.number("word_embed_proj_dim")
+    width = f.number("word_embed_proj_dim")
     extra = d.norm * ((1 if d.family.final_norm else 0) + d.family.embedding_norms)
-    biased = d.family.head_bias or d.fields.flag("lm_head_bias")
+    biased = d.family.head_bias or f.flag("lm_head_bias")
     extra += d.vocab if biased and not d.tied else 0
-    extra += d.family.extra(d) if d.family.extra else 0
+    extra += d.family.extra(d) if d.family.extra else 0  # rules also add to `lookup` here: it is read below
+
+    # Attention: latent where the file says so and some layer attends at all; else by how many heads share a key.
+    ranked = f.number("kv_lora_rank")
+    kv_heads = d.heads if ranked else d.kv_heads
+    latent = bool(ranked and any(block.reaches for block in blocks))
+    shared = 1 if latent or not kv_heads else d.heads // kv_heads
+    if latent:
+        attention = "mla"
+    elif shared == 1:
+        attention = "mha"
+    else:
+        attention = "mqa" if kv_heads == 1 else "gqa"
+    windows = [(block.count, _window(block)) for block in blocks if _window(block)]
+    mixtures = [block for block in blocks if block.experts]
+    sparse = sum(block.count for block in mixtures)
     architecture = Architecture(
         name=name,
         family=d.kind,
         layers=layers,
         hidden=d.hidden,
         heads=d.heads,
-        kv_heads=d.heads if f.number("kv_lora_rank") else d.kv_heads,
-        head_dim=_usual_width(d),
-        ffn_hidden=0,
+        kv_heads=kv_heads,
+        head_dim=f.number("qk_nope_head_dim") + f.number("qk_rope_head_dim") if ranked else d.head_dim,
+        ffn_hidden=dense_width(d) if sparse < layers else 0,
         gated=d.family.gated,
         vocab=d.vocab,
         tied_embeddings=d.tied,
         max_sequence_tokens=longest,
+        attention=attention,
+        window_tokens=max((window for _, window in windows), default=0),
+        window_layers=sum(count for count, _ in windows),
+        linear_layers=sum(block.count for block in blocks if not block.reaches),
         norm=d.family.norm,
         qkv_bias="qkv" in d.family.bias,
         mtp_layers=f.number(*KEYS["prediction"]) if f.flag("use_mtp", default=True) else 0,
@@ -116,55 +123,29 @@ def _assembled(d: Decoder, name: str, file: str) -> Architecture:
         status="given",
         notes=f"read from {file}",
     )
-    return _like_most(architecture, d)
-
-
-def _usual_width(d: Decoder) -> int:
-    f = d.fields
-    if f.number("kv_lora_rank"):
-        return f.number("qk_nope_head_dim") + f.number("qk_rope_head_dim")
-    return d.head_dim
-
-
-def _like_most(architecture: Architecture, d: Decoder) -> Architecture:
-    """Set the dimensions that physics takes as those of every layer: experts, windows, latent ranks."""
-    f = d.fields
-    mixtures = [block for block in architecture.blocks if block.experts]
-    sparse = sum(block.count for block in mixtures)
-    windowed = [block for block in architecture.blocks if _window(block)]
-    latent = f.number("kv_lora_rank") and any(block.reaches for block in architecture.blocks)
-    shared = 1 if latent or not architecture.kv_heads else architecture.heads // architecture.kv_heads
-    kind = "mla" if latent else "mha" if shared == 1 else "mqa" if architecture.kv_heads == 1 else "gqa"
-    architecture = replace(
-        architecture,
-        attention=kind,
-        ffn_hidden=dense_width(d) if sparse < architecture.layers else 0,
-        window_tokens=max((_window(block) for block in windowed), default=0),
-        window_layers=sum(block.count for block in windowed),
-        linear_layers=sum(block.count for block in architecture.blocks if not block.reaches),
-    )
     if latent:
         architecture = replace(
             architecture,
             q_lora_rank=f.number("q_lora_rank"),
-            kv_lora_rank=f.number("kv_lora_rank"),
+            kv_lora_rank=ranked,
             qk_nope_dim=f.number("qk_nope_head_dim"),
             qk_rope_dim=f.number("qk_rope_head_dim"),
             v_head_dim=f.number("v_head_dim"),
         )
     if not mixtures:
         return architecture
-    width = f.number(*KEYS["expert_ffn"]) or d.ffn
+    expert_width = f.number(*KEYS["expert_ffn"]) or d.ffn
     joint = f.number(*KEYS["shared_ffn"])
     return replace(
         architecture,
         experts=f.number(*KEYS["experts"]) or mixtures[0].experts,
         experts_per_token=f.number(*KEYS["per_token"]) or round(mixtures[0].experts_per_token),
-        expert_ffn_hidden=width,
+        expert_ffn_hidden=expert_width,
         expert_hidden=f.number("moe_latent_size", "routed_expert_hidden_size"),
+        # a joint width is one wide shared expert
         shared_experts=(1 if joint else f.number(*KEYS["shared"])) if mixtures[0].shared else 0,
-        shared_ffn_hidden=(joint or width) if mixtures[0].shared else 0,
-        first_dense_layers=architecture.layers - sparse,
+        shared_ffn_hidden=(joint or expert_width) if mixtures[0].shared else 0,
+        first_dense_layers=layers - sparse,
     )
 
 

@@ -7,7 +7,7 @@ the cheaper one for an odd shape; the feed-forward takes the rest. The result is
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from gpucost.types import Architecture
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([mbt])(?:illion)?(?:[-_ ]?params?)?", re.IGNORECASE | re.ASCII)
 _UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
-_SMALLEST, _LARGEST = 5e6, 2e13
+_SMALLEST, _LARGEST = 5e6, 2e13  # beyond which the ratios of the presets say nothing
 _TIED_BELOW = 4e9  # smaller models share the table of tokens with the output
 _STEPS = ((4096, 1024), (2048, 512), (1024, 256), (0, 64))  # of the width, from this width on
 _DEPTHS = ((16, 8), (12, 4), (0, 1))  # of the layers, from this many on
@@ -38,17 +38,32 @@ def synthesise(name: str, parameters: float, presets: Sequence[Architecture]) ->
     """Return a dense, gated architecture with grouped-query attention of about `parameters` parameters."""
     if not _SMALLEST <= parameters <= _LARGEST:
         raise UsageError(f"--model {name}: a size between 5m and 20t can be synthesised.")
-    peers = _peers(presets)
+    # The modern dense presets: gated, RMS norms, all layers alike.
+    peers = [
+        item
+        for item in presets
+        if not item.experts and not item.blocks and item.gated and item.norm == "rms" and item.status == "sourced"
+    ]
+    if not peers:
+        raise UsageError("there is no dense preset to derive an architecture from; name a model or a config.json.")
     ratio, slim = median(p.ffn_hidden / p.hidden for p in peers), median(p.hidden / p.layers for p in peers)
-    tied, vocab = (
-        parameters < _TIED_BELOW,
-        next(vocabulary for least, vocabulary in _VOCABULARIES if parameters >= least),
-    )
+    tied = parameters < _TIED_BELOW
+    vocab = next(vocabulary for least, vocabulary in _VOCABULARIES if parameters >= least)
     tables = (1 if tied else 2) * vocab + 1
 
-    def width_beside(tables: int) -> float:  # of layers of the usual shape
+    def width_beside(tables: int) -> float:
+        """Return the width of layers of the usual shape that leave so many rows of the width to tables.
+
+        A layer has 2.5 squares of attention (two of queries and output, a half of keys and values) and 3 × ratio of the
+        feed-forward, and there are width ÷ slim of them: parameters = tables · w + (2.5 + 3 ratio) ÷ slim · w³.
+        """
         layers = (2.5 + 3 * ratio) / slim
-        return _bisect(lambda width: parameters - tables * width - layers * width**3, 0.0, parameters / tables)
+        low, high = 0.0, parameters / tables
+        for _ in range(60):  # halving: to the last digit of a float
+            middle = (low + high) / 2
+            left = parameters - tables * middle - layers * middle**3
+            low, high = (middle, high) if left > 0 else (low, middle)
+        return low
 
     width = width_beside(tables)
     step = next(step for least, step in _STEPS if width >= least)
@@ -59,6 +74,7 @@ def synthesise(name: str, parameters: float, presets: Sequence[Architecture]) ->
     kv_heads = 8 if heads % 8 == 0 else math.gcd(heads, 4)
     fixed = 2 * hidden * hidden + 2 * hidden * kv_heads * head_dim + 2 * hidden
     wide = 256 if width >= 4096 else 64
+    # what is left of a layer's parameters, by its three matrices, in tiles that kernels like
     ffn = max(1, round(((parameters - tables * hidden) / layers - fixed) / (3 * hidden) / wide)) * wide
     architecture = Architecture(
         f"dense-{name.strip().lower()}",
@@ -104,27 +120,3 @@ def _count(architecture: Architecture) -> float:
     h, kv = architecture.hidden, architecture.kv_heads * architecture.head_dim
     layer = 2 * h * architecture.heads * architecture.head_dim + 2 * h * kv + 3 * h * architecture.ffn_hidden + 2 * h
     return architecture.layers * layer + (1 if architecture.tied_embeddings else 2) * architecture.vocab * h + h
-
-
-def _peers(presets: Sequence[Architecture]) -> list[Architecture]:
-    """Return the modern dense presets: gated, RMS norm."""
-    dense = [
-        item
-        for item in presets
-        if not item.experts and not item.blocks and item.gated and item.norm == "rms" and item.status == "sourced"
-    ]
-    if not dense:
-        raise UsageError("there is no dense preset to derive an architecture from; name a model or a config.json.")
-    return dense
-
-
-def _bisect(falling: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a falling function crosses zero.
-
-    >>> round(_bisect(lambda x: 2 - x * x, 0, 2), 6)
-    1.414214
-    """
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
-    return low
