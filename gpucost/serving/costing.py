@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -22,17 +22,16 @@ from gpucost.money.serving_bill import INPUT_NAMES, price_months
 from gpucost.options import OPTIONS
 from gpucost.physics import transformer
 from gpucost.physics.columns import Floats, Integers
-from gpucost.physics.serving.cases import ServingCase
 from gpucost.physics.serving.steps import steady
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import HOURS_PER_MONTH, HOURS_PER_WEEK, SECONDS_PER_HOUR, as_number, format_count
 from gpucost.workloads.counts import units_for
-from gpucost.workloads.service import AtBatches, AtLoad, Plans, at_load, requests_in_flight
+from gpucost.workloads.service import Plans, at_load, requests_in_flight
 
 # --- Demand over a day, and how many replicas are on at each hour.
 
-HOURS = (24, 168)
+_HOURS = (24, 168)
 # Assumed shapes; an own profile is a CSV file with 24 or 168 numbers. `consumer`: a service of one continent, its
 # evening peak twice the mean; `office`: working hours of one time zone, a tenth of the load outside them.
 PROFILES: dict[str, tuple[float, ...]] = {
@@ -66,7 +65,7 @@ def read_profile(path: str) -> list[float]:
             if index == 0:
                 continue  # a heading
             raise DataError(f"{shown(cell)} is not a number", file=path, row=line) from None
-    if len(numbers) not in HOURS:
+    if len(numbers) not in _HOURS:
         raise DataError(f"holds {len(numbers)} numbers; a profile has 24 (a day) or 168 (a week)", file=path)
     if min(numbers) < 0 or max(numbers) <= 0 or not np.isfinite(numbers).all():
         raise DataError("weights must be zero or more, finite, and not all zero", file=path)
@@ -142,8 +141,8 @@ class MonthlyLoad(Struct, frozen=True):
 
 MTOK = 1e6
 _SAME_SIZE = 0.03  # parameters within this share count as comparable
-_CURVE_POINTS = 41
-_CURVE_SPAN = 100.0
+_CURVE_POINTS = 41  # of a curve that is drawn
+_CURVE_SPAN = 100.0  # times smaller and larger than its middle
 STALE_DAYS = OPTIONS["on_demand"].age_limit_days
 
 
@@ -160,11 +159,46 @@ def hosted_prices(
     A service runs around the clock: where some hours of the week cost more, the price is the mean of the week.
     """
     hours = list(peaks)
-    listings = [
-        _hosted_price(_mean_of_week(row, hours, as_of), architecture, request, as_of)
-        for row in offered(rows, as_of)
-        if row["model_id"] in (architecture.name, *comparable)
-    ]
+    listings: list[Hosted] = []
+    for row in offered(rows, as_of):
+        if row["model_id"] not in (architecture.name, *comparable):
+            continue
+        # its own prices, moved by those of its peak hours by their share of the week
+        mean = dict(row)
+        for peak in hours:
+            same = (peak["provider"], peak["listing"]) == (row["provider"], row["listing"])
+            if same and peak["valid_from"] <= as_of and row["observed_on"] >= peak["valid_from"]:
+                days = peak["last_weekday"] - peak["first_weekday"] + 1
+                share = days * (peak["to_hour_utc"] - peak["from_hour_utc"]) / HOURS_PER_WEEK
+                for name in _TOKEN_PRICES:
+                    if row[name] is not None and peak[name] is not None:
+                        mean[name] += share * (peak[name] - row[name])
+        # the blend at the request's mix; cached input at its own price where there is one
+        prompt_usd, output_usd = mean["input_usd_per_mtok"], mean["output_usd_per_mtok"]
+        cached, hit = mean["cached_input_usd_per_mtok"], request.prefix_hit_fraction or 0.0
+        prompt = prompt_usd * (1 - hit) + (cached if cached is not None else prompt_usd) * hit
+        blend = (prompt * request.prompt_tokens + output_usd * request.output_tokens) / request.tokens_per_request
+        discount = mean.get("batch_discount_fraction")
+        age_days = (as_of - mean["observed_on"]).days
+        same_model = mean["model_id"] == architecture.name
+        listings.append(
+            {
+                "provider": mean["provider"],
+                "listing": mean["listing"],
+                "model": mean["model_id"],
+                "same_model": same_model,
+                "usd_per_mtok_input": prompt_usd,
+                "usd_per_mtok_output": output_usd,
+                "usd_per_mtok_cached_input": cached,
+                "usd_per_mtok": blend,
+                "usd_per_mtok_batch": None if discount is None else blend * (1 - discount),
+                "observed_on": mean["observed_on"].isoformat(),
+                "age_days": age_days,
+                "stale": age_days > STALE_DAYS,
+                "source_id": mean["source_id"],
+                "note": "" if same_model else "a comparable model, not the same",
+            }
+        )
     return sorted(listings, key=lambda entry: (not entry["same_model"], entry["usd_per_mtok"], entry["provider"]))
 
 
@@ -178,6 +212,7 @@ def offered(rows: Iterable[Mapping[str, Any]], as_of: date) -> list[Mapping[str,
         if name not in newest or row["observed_on"] > newest[name]["observed_on"]:
             newest[name] = row
         seen[provider] = max(seen.get(provider, row["observed_on"]), row["observed_on"])
+    # a product that its seller's newer lists no longer hold has ended
     return [
         row
         for row in newest.values()
@@ -188,49 +223,6 @@ def offered(rows: Iterable[Mapping[str, Any]], as_of: date) -> list[Mapping[str,
 
 
 _TOKEN_PRICES = ("input_usd_per_mtok", "output_usd_per_mtok", "cached_input_usd_per_mtok")
-
-
-def _mean_of_week(row: Mapping[str, Any], peaks: Iterable[Mapping[str, Any]], as_of: date) -> Mapping[str, Any]:
-    """Return a listing at the mean of its prices over the hours of a week: its own, and those of its peak hours."""
-    mean = dict(row)
-    for peak in peaks:
-        same = (peak["provider"], peak["listing"]) == (row["provider"], row["listing"])
-        if same and peak["valid_from"] <= as_of and row["observed_on"] >= peak["valid_from"]:
-            days = peak["last_weekday"] - peak["first_weekday"] + 1
-            share = days * (peak["to_hour_utc"] - peak["from_hour_utc"]) / HOURS_PER_WEEK
-            for name in _TOKEN_PRICES:
-                if row[name] is not None and peak[name] is not None:
-                    mean[name] += share * (peak[name] - row[name])
-    return mean
-
-
-def _hosted_price(row: Mapping[str, Any], architecture: Architecture, request: InferenceRequest, as_of: date) -> Hosted:
-    """Return one hosted price with its blend at the request's mix; cached input at its own price where there is one."""
-    discount = row.get("batch_discount_fraction")
-    hit = request.prefix_hit_fraction or 0.0
-    cached = row["cached_input_usd_per_mtok"]
-    prompt = row["input_usd_per_mtok"] * (1 - hit) + (cached if cached is not None else row["input_usd_per_mtok"]) * hit
-    blend = (
-        prompt * request.prompt_tokens + row["output_usd_per_mtok"] * request.output_tokens
-    ) / request.tokens_per_request
-    age = (as_of - row["observed_on"]).days
-    same = row["model_id"] == architecture.name
-    return {
-        "provider": row["provider"],
-        "listing": row["listing"],
-        "model": row["model_id"],
-        "same_model": same,
-        "usd_per_mtok_input": row["input_usd_per_mtok"],
-        "usd_per_mtok_output": row["output_usd_per_mtok"],
-        "usd_per_mtok_cached_input": cached,
-        "usd_per_mtok": blend,
-        "usd_per_mtok_batch": None if discount is None else blend * (1 - discount),
-        "observed_on": row["observed_on"].isoformat(),
-        "age_days": age,
-        "stale": age > STALE_DAYS,
-        "source_id": row["source_id"],
-        "note": "" if same else "a comparable model, not the same",
-    }
 
 
 def break_even(
@@ -254,10 +246,10 @@ def break_even(
     capacity = tokens_per_s * SECONDS_PER_HOUR  # tokens per hour of one group
     gain = price * capacity - usd_per_hour
     if gain <= 0:
-        own = usd_per_hour / capacity * MTOK
+        own_usd_per_mtok = usd_per_hour / capacity * MTOK
         note = (
             f"The API is always cheaper, at {api_usd_per_mtok:.3g} USD per million tokens:"
-            f" replicas as busy as planned cost {own:.3g}."
+            f" replicas as busy as planned cost {own_usd_per_mtok:.3g}."
         )
         return {
             "tokens_per_month": None,
@@ -266,6 +258,7 @@ def break_even(
             "groups": None,
             "note": note,
         }
+    # with r groups the volume must fit: (r·C + R) ÷ p ≤ r·capacity, so r ≥ R ÷ gain; for good, the same of r + 1
     groups = max(1, math.ceil(redundant_usd_per_hour / gain - 1e-9))
     hourly = groups * usd_per_hour + redundant_usd_per_hour
     volume = hourly * HOURS_PER_MONTH / price
@@ -273,7 +266,7 @@ def break_even(
     lasting = max(math.ceil((redundant_usd_per_hour + price * capacity) / gain - 1e-9) - 1, groups)
     always = (lasting * usd_per_hour + redundant_usd_per_hour) * HOURS_PER_MONTH / price
     note = f"Below {format_count(volume)} tokens a month the API is cheaper: idle hours cost money too."
-    if always > 1.005 * volume:
+    if always > 1.005 * volume:  # nearer than the three digits that are printed, both are one
         note += f" From {format_count(always)} on it never is; between them it depends on how full the last replica is."
     return {
         "tokens_per_month": volume,
@@ -347,6 +340,7 @@ def pair_up(
     supply: Supply, key: Integers, serves: NDArray[np.bool_], gpus: Floats, offers: Integers
 ) -> tuple[Integers, Integers]:
     """Return every offer with every plan of its key that serves and that it can host; plans are columns."""
+    # plans that serve, by key: those of an offer's key stand together, and each pair counts up from their first
     serving = np.flatnonzero(serves)
     of_key = serving[np.argsort(key[serving], kind="stable")]
     first = np.searchsorted(key[of_key], supply.key[offers], "left")
@@ -357,84 +351,45 @@ def pair_up(
     return pair_offer[fits], pair_plan[fits]
 
 
-class _ReplicaSpeeds(NamedTuple):
-    """What a bill must know of replicas, a row for each case."""
-
-    gpus: Floats
-    output_tokens_per_s: Floats
-    width: Floats  # half the logarithmic range of the speed
-    prompt_time_fraction: Floats
-
-
 def price_pairs(
     request: InferenceRequest, plans: Plans, supply: Supply, terms: Terms, offer: Integers, plan: Integers
 ) -> Pairs:
     """Return the bill of every pair: the point, and its range from the speed's and the price's."""
     load = MonthlyLoad.of(request)
-    speeds = _ReplicaSpeeds(
-        plans.gpus[plan], plans.output_tokens_per_s[plan], plans.width[plan], plans.prompt_time_fraction[plan]
-    )
+
     # many offers sell the same unit of the same plan: what a month takes of it is worked out once
     least, inverse = np.unique(supply.minimum_gpus[offer], return_inverse=True)
     code = (plan * (int(supply.unit_gpus[offer].max(initial=0)) + 1) + supply.unit_gpus[offer]) * len(least) + inverse
     _, first, same = np.unique(code, return_index=True, return_inverse=True)
-    of_first = _ReplicaSpeeds(*(column[first] for column in speeds))
-    fleets = tuple(fleet.take(same) for fleet in _fleets_of(load, supply, offer[first], of_first))
-    factors = _factors_of(load, terms, offer, speeds, fleets)
-    gpus = fleets[0].units * supply.unit_gpus[offer]
-    return Pairs(offer, plan, fleets[0], gpus, factors, price_months(factors))
-
-
-def _fleets_of(
-    load: MonthlyLoad, supply: Supply, offer: Integers, speeds: _ReplicaSpeeds
-) -> tuple[ServingFleet, ServingFleet, ServingFleet]:
-    """Return what a month takes on offers at the point, at the slow end of the speed's range and at its fast end."""
-    unit, least = _units_of(supply, offer)
-    slow, fast = np.exp(-speeds.width), np.exp(speeds.width)
-    point, low, high = (
-        _fleet_of(load, unit, speeds.gpus, least, speeds.output_tokens_per_s * ratio)
-        for ratio in (np.ones(len(offer)), slow, fast)
+    first_plan = plan[first]
+    replica_gpus, speed = plans.gpus[first_plan], plans.output_tokens_per_s[first_plan]
+    # what a month takes at the point, at the slow end of the speed's range and at its fast end
+    unit = supply.unit_gpus[offer[first]].astype(np.float64)
+    least_units = np.ceil(supply.minimum_gpus[offer[first]] / unit)
+    fleet, slow, fast = (
+        _fleet_of(load, unit, replica_gpus, least_units, speed * ratio).take(same)
+        for ratio in (np.ones(len(first)), np.exp(-plans.width[first_plan]), np.exp(plans.width[first_plan]))
     )
-    return point, low, high
-
-
-def _units_of(supply: Supply, offer: Integers) -> tuple[Floats, Floats]:
-    """Return the accelerators in a unit of offers, and the fewest units of an order."""
-    unit = supply.unit_gpus[offer].astype(np.float64)
-    return unit, np.ceil(supply.minimum_gpus[offer] / unit)
-
-
-def _factors_of(
-    load: MonthlyLoad, terms: Terms, offer: Integers, speeds: _ReplicaSpeeds, fleets: Sequence[ServingFleet]
-) -> Columns:
-    """Return what the bills of offers follow from; `fleets` are those at the point, slow and fast."""
-    fleet, slow, fast = fleets
-    per_token = fleet.gpu_hours / fleet.tokens
+    shape, per_token = fleet.gpu_hours.shape, fleet.gpu_hours / fleet.tokens
     cheap = fast.gpu_hours / fast.tokens * terms.price_low_ratio[offer]
     dear = slow.gpu_hours / slow.tokens * terms.price_high_ratio[offer]
-    return Columns(
+    factors = Columns(
         {name: getattr(terms, name)[offer] for name in INPUT_NAMES if name in Terms._fields},
-        **_fleet_factors(load, speeds.gpus, speeds.output_tokens_per_s, fleet),
-        prompt_time_fraction=speeds.prompt_time_fraction,
-        low_ratio=np.minimum(cheap / per_token, 1.0),
-        high_ratio=np.maximum(dear / per_token, 1.0),
-    )
-
-
-def _fleet_factors(load: MonthlyLoad, replica_gpus: Floats, speed: Floats, fleet: ServingFleet) -> Columns:
-    """Return what a bill takes from a fleet, whoever sells it."""
-    shape = fleet.gpu_hours.shape
-    return Columns(
         demanded_tokens=fleet.tokens,
         prompt_tokens=np.broadcast_to(load.prompt_tokens, shape),
         output_tokens=np.broadcast_to(load.output_tokens, shape),
-        replica_output_tokens_per_s=speed,
-        replica_gpus=replica_gpus,
+        replica_output_tokens_per_s=plans.output_tokens_per_s[plan],
+        replica_gpus=plans.gpus[plan],
         serving_replicas=fleet.serving,
         gpu_hours=fleet.gpu_hours,
         spare_gpu_hours=fleet.spare_gpu_hours,
         idle_power_fraction=np.full(shape, _IDLE_POWER_FRACTION),
+        prompt_time_fraction=plans.prompt_time_fraction[plan],
+        low_ratio=np.minimum(cheap / per_token, 1.0),
+        high_ratio=np.maximum(dear / per_token, 1.0),
     )
+    gpus = fleet.units * supply.unit_gpus[offer]
+    return Pairs(offer, plan, fleet, gpus, factors, price_months(factors))
 
 
 def replicas_for(request: InferenceRequest, speed: Floats) -> Floats:
@@ -448,7 +403,15 @@ def loaded(request: InferenceRequest, plans: Plans) -> Plans:
     if not request.has_demand or not len(plans):
         return plans
     prompt, output = (np.full(len(plans), tokens) for tokens in (request.prompt_tokens, request.output_tokens))
-    at = _replicas_at_load(MonthlyLoad.of(request), request, plans, plans.case, plans.ladder, prompt, output)
+    # replicas share the load of the busiest hour; a measured speed moves the whole curve
+    load, full, slower = MonthlyLoad.of(request), plans.sequences, np.ones(len(plans))
+    if request.own_speed is not None:
+        slower = plans.tpot_s / steady(plans.case, full, prompt, output, ttft_s=plans.ttft_s).tpot_s
+    capacity = plans.output_tokens_per_s / output
+    rate = load.busiest(capacity)
+    tpot_s = plans.ladder.tpot_s * slower[:, None]
+    in_flight = requests_in_flight(plans.ladder.sequences, tpot_s, rate * output, full)
+    at = at_load(plans.case, prompt, output, plans.ttft_s, in_flight, rate / capacity, full, slower)
     return replace(
         plans,
         in_flight=at.in_flight,
@@ -459,38 +422,6 @@ def loaded(request: InferenceRequest, plans: Plans) -> Plans:
     )
 
 
-class _FullReplicas(Protocol):
-    """Replicas at the batch that serves most."""
-
-    @property
-    def sequences(self) -> Floats: ...
-    @property
-    def tpot_s(self) -> Floats: ...
-    @property
-    def ttft_s(self) -> Floats: ...
-    @property
-    def output_tokens_per_s(self) -> Floats: ...
-
-
-def _replicas_at_load(
-    load: MonthlyLoad,
-    request: InferenceRequest,
-    full: _FullReplicas,
-    case: ServingCase,
-    curve: AtBatches,
-    prompt: Floats,
-    output: Floats,
-) -> AtLoad:
-    """Return replicas at the load of the busiest hour, which they share; a measured speed moves the whole curve."""
-    slower = np.ones(len(prompt))
-    if request.own_speed is not None:
-        slower = full.tpot_s / steady(case, full.sequences, prompt, output, ttft_s=full.ttft_s).tpot_s
-    capacity = full.output_tokens_per_s / output
-    rate = load.busiest(capacity)
-    in_flight = requests_in_flight(curve.sequences, curve.tpot_s * slower[:, None], rate * output, full.sequences)
-    return at_load(case, prompt, output, full.ttft_s, in_flight, rate / capacity, full.sequences, slower)
-
-
 def _fleet_of(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, speed: Floats) -> ServingFleet:
     """Return what a month of the demand takes; without a load, one unit (or the given replicas) at a utilisation.
 
@@ -498,7 +429,7 @@ def _fleet_of(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, s
     """
     requests = speed / load.output_tokens  # per second and replica, at saturation
     if load.requests_per_s is None:
-        return saturated(load, unit, replica, least, requests)
+        return _saturated(load, unit, replica, least, requests)
     rate, hours = load.requests_per_s, float(load.hours.sum())
     shape = np.broadcast_shapes(requests.shape, rate.shape, unit.shape)
     most_on, most_units, peak_load, units_hours, serving_hours, spare_hours, carried = (
@@ -506,6 +437,7 @@ def _fleet_of(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, s
     )
     busiest = float(load.weights[-1])
     for weight, count in zip(load.weights.tolist(), load.hours.tolist(), strict=True):
+        # replicas that do not follow the load are those of the busiest hour: once is enough
         if load.autoscale or weight == load.weights[0]:
             serving = np.broadcast_to(load.serving(requests, weight if load.autoscale else busiest), shape)
             spare = np.where(serving > 0, load.redundancy, 0.0)
@@ -528,8 +460,9 @@ def _fleet_of(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, s
     )
 
 
-def saturated(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, requests: Floats) -> ServingFleet:
+def _saturated(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, requests: Floats) -> ServingFleet:
     """Return a month of a full unit, or of the given replicas, at the stated utilisation (always by default)."""
+    # the replicas at work: stated, as many as the stated accelerators hold, else those of the smallest order
     share = load.utilisation_fraction
     if load.replicas:
         working = np.full(np.broadcast_shapes(unit.shape, replica.shape), float(load.replicas))
@@ -550,12 +483,7 @@ def mean_rate(request: InferenceRequest) -> float:
     if request.requests_per_s is not None:
         return request.requests_per_s
     assert request.tokens_per_month is not None
-    return float(rate_of(np.array([request.tokens_per_month]), np.array([request.tokens_per_request]))[0])
-
-
-def rate_of(tokens_per_month: Floats, tokens_per_request: Floats) -> Floats:
-    """Return the mean requests per second of a load in tokens, prompt and output together."""
-    return tokens_per_month / tokens_per_request / (HOURS_PER_MONTH * SECONDS_PER_HOUR)
+    return request.tokens_per_month / request.tokens_per_request / (HOURS_PER_MONTH * SECONDS_PER_HOUR)
 
 
 def with_budgets(pairs: Pairs, supply: Supply, terms: Terms, allowed: Integers) -> Pairs:
@@ -591,6 +519,6 @@ def best_per_offer(pairs: Pairs, request: InferenceRequest, plans: Plans, allowe
     """Return the best allowed pair of each offer: by the goal, cost, accelerators, then the smaller layout."""
     keys = (pairs.plan, pairs.gpus, pairs.costs.usd_per_mtok, goal_of(pairs, request, plans), pairs.offer)
     order = allowed[np.lexsort(tuple(key[allowed] for key in keys))]
-    _, first = np.unique(pairs.offer[order], return_index=True)
+    _, first = np.unique(pairs.offer[order], return_index=True)  # the first of each offer, which is its best
     chosen: Integers = order[first]
     return chosen

@@ -32,17 +32,17 @@ _REQUESTS = 1200  # of one simulation: the 99th percentile is the 11th longest t
 _SEARCHED = 500  # of them that a rate is sought with; the rate that they find is then tried with all
 _MOST_OF_TRACE = 3000  # requests that are simulated, from its start
 _MOST_REPLICAS = 400  # kinds of them that one answer simulates
-LAYOUTS = 3  # of one accelerator that are tried, the cheapest at saturation
-ROUNDS = 5  # of halving: the rate is found to 1/32 of capacity
+_LAYOUTS = 3  # of one accelerator that are tried, the cheapest at saturation
+_ROUNDS = 5  # of halving: the rate is found to 1/32 of capacity
 _TOO_DEAR = 4.0  # times what the cheapest holds: an accelerator whose tokens cost more even when full is not simulated
 _ALIKE = 0.05  # by which the speeds of one layout on two nodes may differ at saturation, to be simulated once
 _STEP_BACK = 0.92  # of a rate that all requests do not keep, though the first of them do
-LEAST_SHARE = 0.02  # of capacity at which a replica must keep the level, or it never does
+_LEAST_SHARE = 0.02  # of capacity at which a replica must keep the level, or it never does
 _MOST_BUSY = 0.9  # of its capacity that a pool without a target of its own is asked
-_HOUR_KINDS = 8  # of a day that are simulated, at most
+_HOUR_KINDS = 8  # of a day that are simulated, at most  # a day of 168 different hours would take as many simulations
 _KNEE_SHARES = (0.1, 0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1)  # of the rate that is held, at which the knee is drawn
 _PERCENTILES = (50, 95, 99)
-TIMES = {"ttft_s": "ttft", "tpot_s": "tpot", "e2e_s": "e2e"}
+_TIMES = {"ttft_s": "ttft", "tpot_s": "tpot", "e2e_s": "e2e"}
 
 
 class HourKind(NamedTuple):
@@ -54,29 +54,30 @@ class HourKind(NamedTuple):
     replicas: float  # that serve in them, on average
 
 
-FLAT = (HourKind(1.0, 1.0, 24.0, 1.0),)
+_FLAT = (HourKind(1.0, 1.0, 24.0, 1.0),)
 
 
-def hours_of(load: MonthlyLoad, held: float) -> tuple[float, tuple[HourKind, ...]]:
+def hours_of(load: MonthlyLoad, capacity_per_s: float) -> tuple[float, tuple[HourKind, ...]]:
     """Return the rate of a replica in the busiest hour, and the kinds of hours, the busiest first.
 
-    `held` is what one replica holds: by it replicas follow the load, where they do.
+    `capacity_per_s` is what one replica keeps up with: by it replicas follow the load, where they do.
     """
     assert load.requests_per_s is not None
     hours, weights = (column[load.weights > 0] for column in (load.hours, load.weights))
     sent = float(load.requests_per_s[0]) * weights
     needing = weights if load.autoscale else np.full(len(weights), weights[-1])
-    serving = np.array([float(load.serving(np.array([held]), float(weight))[0]) for weight in needing])
+    serving = np.array([float(load.serving(np.array([capacity_per_s]), float(weight))[0]) for weight in needing])
     rate = sent / np.maximum(serving, 1.0)
     most = float(rate.max())
+    # hours of the same rate are one kind; of too many rates, those of one eighth of the busiest, taken at its top
     kind = np.round(rate / most, 6) if len(rate) <= _HOUR_KINDS else np.ceil(rate / most * _HOUR_KINDS - 1e-9)
     kinds = []
-    for one in np.unique(kind)[::-1]:
-        some = kind == one
-        many, requests = hours[some], (sent * hours)[some]
-        busy = float((rate[some] * many).sum() / many.sum() / most)
+    for number in np.unique(kind)[::-1]:
+        alike = kind == number
+        many, requests = hours[alike], (sent * hours)[alike]
+        busy = float((rate[alike] * many).sum() / many.sum() / most)
         share = float(requests.sum() / (sent * hours).sum())
-        kinds.append(HourKind(busy, share, float(many.sum()), float((serving[some] * many).sum() / many.sum())))
+        kinds.append(HourKind(busy, share, float(many.sum()), float((serving[alike] * many).sum() / many.sum())))
     return most, tuple(kinds)
 
 
@@ -87,7 +88,7 @@ class Traffic(Struct, frozen=True):
     prompt_tokens: Floats
     output_tokens: Floats
     cached_tokens: Floats  # of each prompt, that the prefix cache holds
-    day: tuple[HourKind, ...] = FLAT
+    day: tuple[HourKind, ...] = _FLAT
 
     def at(self, rate: float) -> Requests:
         """Return the requests at a rate per second."""
@@ -118,9 +119,11 @@ def traffic_of(request: InferenceRequest, catalog: Catalog) -> Traffic:
             for mean, p95, usual in zip(means, spread, CHAT_VARIATION, strict=True)
         )
         return Traffic(between, prompt, output, hit * prompt)
+    # of a trace its start: what follows is of another hour or day
     few = trace.take(np.arange(min(len(trace), _MOST_OF_TRACE)))
     between = np.diff(few.arrived_s, prepend=few.arrived_s[0])
     prompt, output = whole(few.prompt_tokens, request.prompt_tokens), whole(few.output_tokens, request.output_tokens)
+    # a smaller share than the trace's scales what is cached; a larger one scales what is not, so that none exceeds 1
     seen = few.cached_tokens / few.prompt_tokens
     mean = float((seen * prompt).sum() / prompt.sum())
     cached = seen * (hit / mean) if hit < mean else 1 - (1 - seen) * (1 - hit) / max(1 - mean, 1e-9)
@@ -173,10 +176,13 @@ class AnsweredTimes(NamedTuple):
     def keep(self, level: ServiceLevel) -> bool:
         """Tell whether the percentile of every time keeps its target, and all were served."""
         targets = (("ttft_s", level.ttft_s), ("tpot_s", level.tpot_s))
-        return self.complete and all(
-            not len(times := self.counted(name)) or float(np.percentile(times, level.percentile)) <= target
-            for name, target in targets
-        )
+        if not self.complete:
+            return False
+        for name, target in targets:
+            times = self.counted(name)
+            if len(times) and float(np.percentile(times, level.percentile)) > target:
+                return False
+        return True
 
 
 class Replica(Struct, frozen=True):
@@ -197,20 +203,51 @@ class Replica(Struct, frozen=True):
             every.append(self.steady(traffic, rate * hours.rate, level, hours.share))
             if level is not None and not every[-1].complete:
                 break
-        return every[0] if len(every) == 1 else _over_day(every, traffic.day)
+        if len(every) == 1:
+            return every[0]
+        # the times of a day's requests: of every kind of hours its share, evenly mixed
+        count = len(every[0].e2e_s)
+        rows, places = [], []
+        for times, hours in zip(every, traffic.day, strict=False):
+            first = int(times.warming * count)
+            many = max(round(hours.share * count), 1)
+            place = (np.arange(many) + 0.5) / many
+            places.append(place)
+            rows.append((first + place * (count - first)).astype(np.int64))
+        order = np.argsort(np.concatenate(places), kind="stable")
+
+        def mixed(name: str) -> Floats:
+            columns = [getattr(times, name)[row] for times, row in zip(every, rows, strict=True)]
+            day_times: Floats = np.concatenate(columns)[order]
+            return day_times
+
+        busy = np.array([times.busy_s * hours.share for times, hours in zip(every, traffic.day, strict=False)])
+        shares = [hours.share for hours in traffic.day[: len(every)]]
+        return AnsweredTimes(
+            mixed("ttft_s"),
+            mixed("tpot_s"),
+            mixed("e2e_s"),
+            all(times.complete for times in every),
+            float(np.dot(shares, [times.preempted for times in every])),
+            float(np.average([times.prompt_time_fraction for times in every], weights=busy)),
+            float(np.average([times.cached_time_fraction for times in every], weights=busy)),
+            float(busy.sum()),
+            0.0,
+        )
 
     def keeps(self, traffic: Traffic, rate: float, level: ServiceLevel) -> bool:
         """Tell whether a rate in the busiest hour keeps a level over the day; quieter hours do no worse than others."""
         if len(traffic.day) == 1:
             return self.answers(traffic, rate, level).keep(level)
-        allowed, late, rest = 1 - level.percentile / 100, np.zeros(2), 1.0
+        allowed, late, unseen_fraction = 1 - level.percentile / 100, np.zeros(2), 1.0
         for hours in traffic.day:
-            one = self.steady(traffic, rate * hours.rate, level, hours.share)
-            rest -= hours.share
-            late = late + hours.share * one.late(level)
-            if not one.complete or (late > allowed).any():
+            times = self.steady(traffic, rate * hours.rate, level, hours.share)
+            unseen_fraction -= hours.share
+            late = late + hours.share * times.late(level)
+            # broken already, or kept even if all hours that are left were as late as this busier one
+            if not times.complete or (late > allowed).any():
                 return False
-            if (late + rest * one.late(level) <= allowed).all():
+            if (late + unseen_fraction * times.late(level) <= allowed).all():
                 return True
         return True
 
@@ -226,6 +263,7 @@ class Replica(Struct, frozen=True):
             requests = replace(requests, output_tokens=np.ones(len(requests)))
         elif self.phase == "tokens":
             requests = replace(requests, cached_tokens=requests.prompt_tokens)
+        # once more are late than the percentile allows of a day's requests, the rest of the simulation is spared
         counted = (1 - WARMING) * len(requests) / share
         most = None if level is None else int((1 - level.percentile / 100) * counted) + 1
         late_s = inf if level is None else level.ttft_s
@@ -257,38 +295,7 @@ class Replica(Struct, frozen=True):
         return running * engine.tokens_per_step / times.decode_s(running, running * context) / output
 
 
-def _over_day(every: Sequence[AnsweredTimes], day: Sequence[HourKind]) -> AnsweredTimes:
-    """Return the times of a day's requests: of every kind of hours its share, evenly mixed."""
-    count = len(every[0].e2e_s)
-    rows, places = [], []
-    for one, hours in zip(every, day, strict=False):
-        first = int(one.warming * count)
-        many = max(round(hours.share * count), 1)
-        place = (np.arange(many) + 0.5) / many
-        places.append(place)
-        rows.append((first + place * (count - first)).astype(np.int64))
-    order = np.argsort(np.concatenate(places), kind="stable")
-
-    def mixed(name: str) -> Floats:
-        times: Floats = np.concatenate([getattr(one, name)[row] for one, row in zip(every, rows, strict=True)])[order]
-        return times
-
-    busy = np.array([one.busy_s * hours.share for one, hours in zip(every, day, strict=False)])
-    shares = [hours.share for hours in day[: len(every)]]
-    return AnsweredTimes(
-        mixed("ttft_s"),
-        mixed("tpot_s"),
-        mixed("e2e_s"),
-        all(one.complete for one in every),
-        float(np.dot(shares, [one.preempted for one in every])),
-        float(np.average([one.prompt_time_fraction for one in every], weights=busy)),
-        float(np.average([one.cached_time_fraction for one in every], weights=busy)),
-        float(busy.sum()),
-        0.0,
-    )
-
-
-class HeldReplica(Struct, frozen=True):
+class SizedReplica(Struct, frozen=True):
     """A replica with the highest rate at which it keeps the level."""
 
     replica: Replica
@@ -317,11 +324,11 @@ class HeldReplica(Struct, frozen=True):
         return None
 
 
-class _HeldPools(Struct, frozen=True):
+class _SizedPools(Struct, frozen=True):
     """Replicas for prompts and for tokens, in the ratio in which both are as full as the level allows."""
 
-    prompts: HeldReplica
-    tokens: HeldReplica
+    prompts: SizedReplica
+    tokens: SizedReplica
     prompt_replicas: float  # whole where a load is asked, else the share of all
     token_replicas: float
     requests_per_s: float  # for each replica of either kind
@@ -334,8 +341,8 @@ class _HeldPools(Struct, frozen=True):
     @property
     def cached_time_fraction(self) -> float:
         """The share of all replicas' time that attention to cached tokens takes."""
-        one = self.prompts
-        return self.prompt_time_fraction * one.cached_time_fraction / max(one.prompt_time_fraction, 1e-12)
+        cached, reading = self.prompts.cached_time_fraction, self.prompts.prompt_time_fraction
+        return self.prompt_time_fraction * cached / max(reading, 1e-12)
 
     def answers(self, traffic: Traffic, rate: float) -> AnsweredTimes:
         """Return what becomes of traffic at a rate for each replica of either kind."""
@@ -366,38 +373,40 @@ class _HeldPools(Struct, frozen=True):
         }
 
 
-Held = HeldReplica | _HeldPools
+Sized = SizedReplica | _SizedPools
 
 
-def held(replica: Replica, traffic: Traffic, level: ServiceLevel, capacity: float, least: float = 0.0) -> HeldReplica:
+def _within_level(
+    replica: Replica, traffic: Traffic, level: ServiceLevel, capacity: float, least: float = 0.0
+) -> SizedReplica:
     """Return the highest rate at which a replica keeps a level, at most its capacity at saturation.
 
     Below `least` it is of no use. The rate is sought with the first requests and tried with all of them.
     """
-    few = traffic.first(_SEARCHED)
+    few = traffic.first(_SEARCHED)  # a search takes seven simulations; one with all requests follows
 
     def keeps(rate: float) -> bool:
         return replica.keeps(few, rate, level)
 
-    low, high = max(least, LEAST_SHARE * capacity), capacity
+    low, high = max(least, _LEAST_SHARE * capacity), capacity
     if keeps(capacity):
         low = capacity
     elif not keeps(low):
-        return HeldReplica(replica, 0.0)
-    while high - low > capacity / 2**ROUNDS:
+        return SizedReplica(replica, 0.0)
+    while high - low > capacity / 2**_ROUNDS:  # percentiles rise with the rate: halving finds where they break
         middle = (low + high) / 2
         low, high = (middle, high) if keeps(middle) else (low, middle)
-    while low >= max(least, LEAST_SHARE * capacity) * _STEP_BACK:
+    while low >= max(least, _LEAST_SHARE * capacity) * _STEP_BACK:
         tried = replica.answers(traffic, low, level)
         if tried.keep(level):
-            return HeldReplica(replica, low, tried, traffic)
+            return SizedReplica(replica, low, tried, traffic)
         low *= _STEP_BACK
-    return HeldReplica(replica, 0.0)
+    return SizedReplica(replica, 0.0)
 
 
 def _pools_of(
     engine: ReplicaEngine, traffic: Traffic, level: ServiceLevel, transfer_s_per_token: float, load: MonthlyLoad | None
-) -> Held:
+) -> Sized:
     """Return the pools that keep a level: each phase by its own target, replicas whole where a load is asked.
 
     A phase without a target of its own is asked nine tenths of what it can do. 10 requests a second on replicas that
@@ -405,36 +414,37 @@ def _pools_of(
     """
     both = []
     for phase in ("prompts", "tokens"):
-        own = level._replace(**{"tpot_s" if phase == "prompts" else "ttft_s": inf})
-        known = engine if phase == "prompts" else replace(engine, times=replace(engine.times, way_s=0.0))
-        replica = Replica(known, phase, transfer_s_per_token)
+        target = level._replace(**{"tpot_s" if phase == "prompts" else "ttft_s": inf})
+        # the way of a request to the server is in the first token, which the other pool gives
+        part = engine if phase == "prompts" else replace(engine, times=replace(engine.times, way_s=0.0))
+        replica = Replica(part, phase, transfer_s_per_token)
         most = replica.most_per_s(traffic) * _MOST_BUSY
-        both.append(held(replica, traffic, own, most))
+        both.append(_within_level(replica, traffic, target, most))
     reads, writes = both
     if not reads.requests_per_s or not writes.requests_per_s:
-        return reads if not reads.requests_per_s else writes
+        return reads if not reads.requests_per_s else writes  # the one that never keeps it stands for both
     needed = 1 / reads.requests_per_s, 1 / writes.requests_per_s
     if load is None or load.requests_per_s is None or load.autoscale:
         share = needed[0] / sum(needed)
-        return _HeldPools(reads, writes, share, 1 - share, 1 / sum(needed))
+        return _SizedPools(reads, writes, share, 1 - share, 1 / sum(needed))
     busiest = float(load.requests_per_s[0] * load.weights[-1] / load.utilisation_fraction[0])
     p, d = (ceil(busiest * each - 1e-9) for each in needed)
-    return _HeldPools(reads, writes, float(p), float(d), busiest / (p + d))
+    return _SizedPools(reads, writes, float(p), float(d), busiest / (p + d))
 
 
-class _AtLevel(Struct, frozen=True):
+class _SimulatedReplicas(Struct, frozen=True):
     """The replicas that were simulated within a level, and under which traffic."""
 
-    replicas: dict[int, Held]  # by plan
+    replicas: dict[int, Sized]  # by plan
     traffic: Traffic
     seen: dict[tuple[int, float], LevelFigures] = {}
 
     def figures(self, request: InferenceRequest, plan: int, plans: Plans) -> LevelFigures:
         """Return the percentiles of an option's replica at its share of the load, or at what it holds."""
-        one, (rate, traffic) = self.replicas[plan], self.sent(request, plan)
-        name = (id(one), rate)  # plans of one kind share their replica
+        replica, (rate, traffic) = self.replicas[plan], self.sent(request, plan)
+        name = (id(replica), rate)  # plans of one kind share their replica
         if name not in self.seen:
-            self.seen[name] = figures_of(request, one, traffic, rate, float(plans.width[plan]))
+            self.seen[name] = _figures_of(request, replica, traffic, rate, float(plans.width[plan]))
         return self.seen[name]
 
     def sent(self, request: InferenceRequest, plan: int) -> tuple[float, Traffic]:
@@ -451,7 +461,7 @@ class _AtLevel(Struct, frozen=True):
         level, kinds = ServiceLevel.of(request), []
         for hours in traffic.day if len(traffic.day) > 1 else ():
             each = rate * hours.rate
-            answered = self.replicas[plan].answers(replace(traffic, day=FLAT), each)
+            answered = self.replicas[plan].answers(replace(traffic, day=_FLAT), each)
             kinds.append(
                 LevelHours(
                     hours=hours.hours,
@@ -466,17 +476,24 @@ class _AtLevel(Struct, frozen=True):
         return kinds
 
     def knee(self, request: InferenceRequest, plan: int) -> list[KneePoint]:
-        """Return how the percentiles of a plan's replica rise with a load that lasts."""
-        return _knee_of(request, self.replicas[plan], replace(self.traffic, day=FLAT).first(_SEARCHED))
+        """Return how the percentiles of a plan's replica rise with a load that lasts, up to beyond what it holds."""
+        replica, traffic = self.replicas[plan], replace(self.traffic, day=_FLAT).first(_SEARCHED)
+        points: list[KneePoint] = []
+        for share in _KNEE_SHARES:
+            rate = share * replica.requests_per_s
+            answered = replica.answers(traffic, rate)
+            ttft, tpot = (_percentile_ms(answered, name, request.percentile) for name in ("ttft_s", "tpot_s"))
+            points.append({"requests_per_s": rate, "ttft_ms": ttft, "tpot_ms": tpot})
+        return points
 
     def by_phase(self, plans: Plans) -> Plans:
         """Return plans whose cost is split by the phases as they were simulated."""
         share = plans.prompt_time_fraction.copy()
-        for plan, one in self.replicas.items():
-            share[plan] = one.prompt_time_fraction
+        for plan, replica in self.replicas.items():
+            share[plan] = replica.prompt_time_fraction
         return replace(plans, prompt_time_fraction=share)
 
-    def said(self, request: InferenceRequest) -> list[str]:
+    def statements(self, request: InferenceRequest) -> list[str]:
         """Say what was simulated."""
         targets = [
             f"{name} within {value:g} ms"
@@ -497,7 +514,7 @@ class _AtLevel(Struct, frozen=True):
         apart = " Prompts are read on replicas of their own." if request.disaggregated else ""
         return [
             f"Replicas are sized so that {request.percentile:g} % of requests keep {' and '.join(targets)}{over}: on"
-            f" each accelerator the {LAYOUTS} cheapest layouts were simulated under {len(self.traffic.gaps):,}"
+            f" each accelerator the {_LAYOUTS} cheapest layouts were simulated under {len(self.traffic.gaps):,}"
             f" requests, arrivals {request.arrivals}, 95th percentiles of {p95[0]} prompt and {p95[1]} output tokens;"
             f" accelerators whose tokens would cost over {_TOO_DEAR:g} times the cheapest are left out.{apart}{reuse}"
             f"{users}"
@@ -518,8 +535,7 @@ def rate_of_users(request: InferenceRequest, plans: Plans) -> float:
 
 def as_asked(request: InferenceRequest) -> dict[str, Any]:
     """Return a request as it was asked: the rate of users and the utilisation within a level follow from it."""
-    asked = request if request.users is None else replace(request, requests_per_s=None)
-    return asked.to_dict()
+    return (request if request.users is None else replace(request, requests_per_s=None)).to_dict()
 
 
 class LevelLayout(NamedTuple):
@@ -541,10 +557,10 @@ def at_level(
     load = MonthlyLoad.of(request) if request.has_demand else None
     if load is not None and not load.autoscale:  # replicas that follow the load are as busy in every hour
         traffic = replace(traffic, day=hours_of(load, 1.0)[1])
-    alike: dict[tuple[object, ...], Held] = {}
-    tried: dict[int, Held] = {}
+    alike: dict[tuple[object, ...], Sized] = {}  # by what a simulation depends on
+    tried: dict[int, Sized] = {}  # by plan
 
-    def tried_at(plan: int, least: float) -> Held:
+    def tried_at(plan: int, least: float) -> Sized:
         case, deployment = plans.case.take([plan]), plans.deployments[plan]
         name: tuple[object, ...] = deployment.accelerator.id, float(plans.sequences[plan]), least
         if plans.gpus[plan] > 1 or request.disaggregated:  # which links slow down
@@ -558,83 +574,85 @@ def at_level(
             engine = engine_of(case, float(traffic.prompt_tokens.mean()), float(traffic.output_tokens.mean()), longest)
             engine = replace(engine, seats=max(min(engine.seats, int(plans.sequences[plan])), 1))
             if request.disaggregated:
-                alike[name] = _pools_of(engine, traffic, level, _transfer_s(plans, plan, request), load)
+                # the cache of a prompt goes over the network of the nodes, each accelerator by its own card; where
+                # there is none, over the links in a node
+                size = float(cache_bytes_per_sequence(case, np.array([request.prompt_tokens]))[0])
+                size /= request.prompt_tokens
+                chip, network_gb_per_s = case.chip, deployment.system.scaleout_gb_per_s
+                link = network_gb_per_s or float(chip.link_gb_per_s[0]) or float(chip.host_gb_per_s[0])
+                transfer_s_per_token = size / (link * GIGA * float(plans.gpus[plan]))
+                alike[name] = _pools_of(engine, traffic, level, transfer_s_per_token, load)
             else:
-                alike[name] = held(Replica(engine), traffic, level, capacity_of(plan), least)
+                alike[name] = _within_level(Replica(engine), traffic, level, capacity_of(plan), least)
         return alike[name]
 
     def capacity_of(plan: int) -> float:
         return float(plans.output_tokens_per_s[plan]) / request.output_tokens
 
-    replicas: dict[int, Held] = {}
+    replicas: dict[int, Sized] = {}
+    # accelerators by what a token costs at saturation, the cheapest first: those behind may be spared
     lowest = inf
     for ranked in sorted(layouts, key=lambda some: some[0].usd_per_h / capacity_of(some[0].plans[0])):
         best, cheapest = None, inf
         if ranked[0].usd_per_h / capacity_of(ranked[0].plans[0]) > _TOO_DEAR * lowest:
             break
-        for layout in ranked[:LAYOUTS]:
+        for layout in ranked[:_LAYOUTS]:
             first = layout.plans[0]
             least = layout.usd_per_h / min(cheapest, _TOO_DEAR * lowest)  # requests/s from which on it is of use
             if not request.disaggregated and capacity_of(first) <= least:
                 continue
             tried[first] = tried_at(first, least)
-            if (rate := tried[first].requests_per_s) and layout.usd_per_h / rate < cheapest:
+            rate = tried[first].requests_per_s
+            if rate and layout.usd_per_h / rate < cheapest:
                 best, cheapest = layout, layout.usd_per_h / rate
         if best is None:
             continue
         lowest = min(lowest, cheapest)
-        for plan in best.plans:
+        for plan in best.plans:  # the same layout on other nodes, whose links may be slower
             near = abs(capacity_of(plan) / capacity_of(best.plans[0]) - 1) <= _ALIKE
             replicas[plan] = tried[best.plans[0]] if near else tried_at(plan, 0.0)
     rates = np.zeros(len(plans))
-    rates[list(replicas)] = [one.requests_per_s for one in replicas.values()]
+    rates[list(replicas)] = [replica.requests_per_s for replica in replicas.values()]
     if not (rates > 0).any():
-        raise never(request, plans, tried, traffic)
+        raise _never(request, plans, tried, traffic)
+    # what was not simulated is left out with what does not keep the level
     reason = np.where(plans.serves & (rates <= 0), REASONS.index("level"), plans.reason)
     speed = np.where(rates > 0, rates * request.output_tokens, plans.output_tokens_per_s)
-    return replace(plans, reason=reason, output_tokens_per_s=speed, level=_AtLevel(replicas, traffic))
+    return replace(plans, reason=reason, output_tokens_per_s=speed, level=_SimulatedReplicas(replicas, traffic))
 
 
-def _transfer_s(plans: Plans, plan: int, request: InferenceRequest) -> float:
-    """Return the seconds in which the cache of a prompt's token goes from one replica to another.
-
-    Over the network of the nodes, each accelerator by its own card; where there is none, over the links in a node.
-    """
-    case, deployment = plans.case.take([plan]), plans.deployments[plan]
-    size = float(cache_bytes_per_sequence(case, np.array([request.prompt_tokens]))[0]) / request.prompt_tokens
-    link = deployment.system.scaleout_gb_per_s or float(case.chip.link_gb_per_s[0]) or float(case.chip.host_gb_per_s[0])
-    return size / (link * GIGA * float(plans.gpus[plan]))
-
-
-def never(request: InferenceRequest, plans: Plans, replicas: Mapping[int, Held], traffic: Traffic) -> NothingFitsError:
+def _never(
+    request: InferenceRequest, plans: Plans, replicas: Mapping[int, Sized], traffic: Traffic
+) -> NothingFitsError:
     """Return the error that no replica keeps the level, with the best percentiles that any reaches."""
     best: dict[str, float] = {"ttft_s": inf, "tpot_s": inf}
-    for plan, one in replicas.items():
-        rate = LEAST_SHARE * float(plans.output_tokens_per_s[plan]) / request.output_tokens
-        if isinstance(one, HeldReplica):
-            times = Replica(one.replica.engine).answers(traffic.first(_SEARCHED), rate)
+    for plan, replica in replicas.items():
+        rate = _LEAST_SHARE * float(plans.output_tokens_per_s[plan]) / request.output_tokens
+        if isinstance(replica, SizedReplica):
+            times = Replica(replica.replica.engine).answers(traffic.first(_SEARCHED), rate)
             for name in best:
-                if len(some := times.counted(name)):
-                    best[name] = min(best[name], float(np.percentile(some, request.percentile)) * MS_PER_S)
+                counted = times.counted(name)
+                if len(counted):
+                    best[name] = min(best[name], float(np.percentile(counted, request.percentile)) * MS_PER_S)
     reached = {"slo_ttft": (request.slo_ttft_ms, best["ttft_s"]), "slo_tpot": (request.slo_tpot_ms, best["tpot_s"])}
     return NothingFitsError(
         f"no replica keeps this service level, however little it is asked: at the {request.percentile:g}th percentile"
         f" the fastest reaches {best['ttft_s']:,.0f} ms to the first token and {best['tpot_s']:.3g} ms a token. Loosen"
         " --slo-ttft or --slo-tpot, or allow faster accelerators."
-    ).offering(**{name: f"{int(np.ceil(had))}ms" for name, (wanted, had) in reached.items() if wanted and had < inf})
+    ).offering(**{name: f"{int(np.ceil(ms))}ms" for name, (target, ms) in reached.items() if target and ms < inf})
 
 
-def figures_of(request: InferenceRequest, one: Held, traffic: Traffic, rate: float, width: float) -> LevelFigures:
+def _figures_of(request: InferenceRequest, replica: Sized, traffic: Traffic, rate: float, width: float) -> LevelFigures:
     """Return the percentiles of a replica at a rate, each with its range, and the share of requests within the level.
 
     The range is that of the step times (a replica whose steps take twice as long meets arrivals twice as dense) and
     that of the sampling, in squares of their logarithms.
     """
     level = ServiceLevel.of(request)
-    usual = one.answers(traffic, rate)
-    ends = {ratio: one.answers(traffic.first(_SEARCHED), rate * ratio) for ratio in (exp(-width), exp(width))}
+    usual = replica.answers(traffic, rate)
+    ends = {ratio: replica.answers(traffic.first(_SEARCHED), rate * ratio) for ratio in (exp(-width), exp(width))}
     figures: dict[str, float | None] = {}
-    for name, short in TIMES.items():
+    for name, short in _TIMES.items():
         scale, unit = (MS_PER_S, "ms") if name != "e2e_s" else (1.0, "s")
         counted = usual.counted(name)
         if not len(counted):
@@ -642,35 +660,24 @@ def figures_of(request: InferenceRequest, one: Held, traffic: Traffic, rate: flo
         figures[f"{short}_mean_{unit}"] = float(counted.mean()) * scale
         for percentile in _PERCENTILES:
             point, noise = sampled(counted, percentile)
-            slower = [
-                float(np.percentile(times, percentile)) * ratio
+            slower = [  # the clock of an end runs slower by its ratio
+                float(np.percentile(end.counted(name), percentile)) * ratio
                 for ratio, end in ends.items()
-                if len(times := end.counted(name))
+                if len(end.counted(name))
             ]
             low, high = range_of(point, (min(point, *slower), max(point, *slower)), noise)
             label = f"{short}_p{percentile}_{unit}"
             figures |= {label: point * scale, f"{label}_low": low * scale, f"{label}_high": high * scale}
     return {
         "requests_per_s": rate,
-        "held_requests_per_s": one.requests_per_s,
+        "held_requests_per_s": replica.requests_per_s,
         "goodput_fraction": usual.within(level),
         "preempted_fraction": usual.preempted / len(traffic.gaps),
-        "prompt_time_fraction": one.prompt_time_fraction,
-        "cached_time_fraction": one.cached_time_fraction,
-        "pools": one.pools(traffic),
+        "prompt_time_fraction": replica.prompt_time_fraction,
+        "cached_time_fraction": replica.cached_time_fraction,
+        "pools": replica.pools(traffic),
         "figures": figures,
     }
-
-
-def _knee_of(request: InferenceRequest, one: Held, traffic: Traffic) -> list[KneePoint]:
-    """Return how the percentiles of a replica rise with its load, up to beyond what it holds."""
-    points: list[KneePoint] = []
-    for share in _KNEE_SHARES:
-        rate = share * one.requests_per_s
-        answered = one.answers(traffic, rate)
-        ttft, tpot = (_percentile_ms(answered, name, request.percentile) for name in ("ttft_s", "tpot_s"))
-        points.append({"requests_per_s": rate, "ttft_ms": ttft, "tpot_ms": tpot})
-    return points
 
 
 def _percentile_ms(answered: AnsweredTimes, name: str, percentile: float) -> float | None:

@@ -33,6 +33,7 @@ from gpucost.serving.request import InferenceRequest
 from gpucost.units import MS_PER_S
 from gpucost.workloads.service import Plans
 
+# what is the same wherever it is sold
 _product_of = attrgetter("provider", "instance_type", "gpu", "option", "term_months", "payment")
 
 
@@ -68,21 +69,16 @@ def _in_order_of(priced: Priced, rows: Integers, goal: Floats) -> Integers:
 def _stands(priced: Priced, rows: Integers) -> Integers:
     """Return where pairs stand: in either kind what is probably gone last where the order knows nothing of chances."""
     request, market, pairs = priced.request, priced.market, priced.pairs
+    offers = pairs.offer[rows]
     blind = request.optimize != "cost" or request.rank_by == "time"
     unlikely = (pairs.costs.chance_available_fraction[rows] < LIKELY) & blind
-    return np.asarray(standing(unlikely) + _standing_of(request, market, pairs.offer[rows]), np.int64)
-
-
-def _standing_of(request: InferenceRequest, market: Market, offers: Integers) -> Integers:
-    """Return where offers stand among those that one can order: what may be interrupted behind what stays.
-
-    A service has no end that a term or a booked window could be held against, so that neither leads unless asked for.
-    """
-    asked = {OPTIONS[name].family for name in option_names(request.option) or ()}
+    # Among those that one can order, what may be interrupted stands behind what stays. A service has no end that a term
+    # or a booked window could be held against, so that neither leads unless asked for.
+    families = {OPTIONS[name].family for name in option_names(request.option) or ()}
     options = (market.supply.offers[offer].option for offer in offers.tolist())
     booked = np.array([OPTIONS[option].family == "scheduled" for option in options], bool)
-    bound = market.supply.bound[offers] & ("committed" not in asked) | booked & ("scheduled" not in asked)
-    return standing(False, market.terms.interruptible[offers], bound)
+    bound = market.supply.bound[offers] & ("committed" not in families) | booked & ("scheduled" not in families)
+    return np.asarray(standing(unlikely) + standing(False, market.terms.interruptible[offers], bound), np.int64)
 
 
 def rank(priced: Priced, chosen: Integers) -> Integers:
@@ -92,12 +88,27 @@ def rank(priced: Priced, chosen: Integers) -> Integers:
 
 def table_of(priced: Priced, order: Integers, left_out: Sequence[tuple[int, int, str]]) -> OfferTable:
     """Return the table of a service: every offer at its best plan, what is faster, and what serves nothing, and why."""
-    pairs = priced.pairs
-    labels = _labels(priced, order)
+    request, market, plans, pairs = priced
+    costs, of = pairs.costs, pairs.offer
+    time, chance = plans.tpot_s[pairs.plan], costs.chance_available_fraction
+    # what pairs are best at: every layout of every offer within the limits that were stated, those first that stay
+    # until they are given back
+    offers, sellers, chips = market.facts.offers, Providers(market.facts.providers), market.facts.accelerators
+    is_major = np.array([sellers.kind(offer.provider) == "hyperscaler" for offer in offers], bool)
+    sources = np.array([chips[offer.gpu].serving_sources for offer in offers])
+    most_gpus, most_usd = request.max_gpus or np.inf, request.max_cost_usd or np.inf
+    ways = np.flatnonzero((pairs.gpus <= most_gpus) & (costs.budget_usd <= most_usd))
+    by_budget = _in_order_of(priced, ways, costs.budget_usd_per_mtok)
+    first = by_budget[leading(_stands(priced, by_budget))]
+    columns = Picked(costs.budget_usd_per_mtok, costs.usd_per_mtok, time, chance, is_major[of], sources[of])
+    labels = picks(first, columns)
     ranks = {int(pairs.offer[row]): place for place, row in enumerate(order.tolist(), 1)}
     placed = set(order.tolist())
     others = np.array([row for row in labels if row not in placed], np.int64)
-    front = _front(priced, np.concatenate([order, others]))
+    # what no other pair beats in both the budget of tokens and the time of one
+    candidates = np.concatenate([order, others])
+    likely = candidates[leading(standing(chance[candidates] < LIKELY))]
+    front = frozenset(front_of(likely, costs.budget_usd_per_mtok, time).tolist())
     codes = _stands(priced, order).tolist()
     lines = [
         OfferLine(row, int(pairs.offer[row]), place, code, "")
@@ -113,56 +124,24 @@ def table_of(priced: Priced, order: Integers, left_out: Sequence[tuple[int, int,
 NO_PAIR = -1  # of an offer that no plan could be tried on
 
 
-def _labels(priced: Priced, order: Integers) -> dict[int, list[str]]:
-    """Return what pairs are best at, of those that stay until they are given back where there are any."""
-    _, market, plans, pairs = priced
-    offers, sellers, chips = market.facts.offers, Providers(market.facts.providers), market.facts.accelerators
-    is_major = np.array([sellers.kind(offer.provider) == "hyperscaler" for offer in offers], bool)
-    sources = np.array([chips[offer.gpu].serving_sources for offer in offers])
-    by_budget = _in_order_of(priced, _ways(priced), pairs.costs.budget_usd_per_mtok)
-    first = by_budget[leading(_stands(priced, by_budget))]
-    costs, of = pairs.costs, pairs.offer
-    time, chance = plans.tpot_s[pairs.plan], costs.chance_available_fraction
-    columns = Picked(costs.budget_usd_per_mtok, costs.usd_per_mtok, time, chance, is_major[of], sources[of])
-    return picks(first, columns)
-
-
-def _ways(priced: Priced) -> Integers:
-    """Return the pairs that answer the question: every layout of every offer within the limits that were stated."""
-    request, pairs = priced.request, priced.pairs
-    most_gpus, most_usd = request.max_gpus or np.inf, request.max_cost_usd or np.inf
-    return np.flatnonzero((pairs.gpus <= most_gpus) & (pairs.costs.budget_usd <= most_usd))
-
-
-def _front(priced: Priced, order: Integers) -> frozenset[int]:
-    """Return the pairs that no other one beats in both the budget of tokens and the time of one."""
-    likely = order[leading(standing(priced.pairs.costs.chance_available_fraction[order] < LIKELY))]
-    time = priced.plans.tpot_s[priced.pairs.plan]
-    return frozenset(front_of(likely, priced.pairs.costs.budget_usd_per_mtok, time).tolist())
-
-
 # --- What is read from the table.
 
 
 def offer_rows(priced: Priced, table: OfferTable) -> list[ServedOffer]:
-    """Return the table as rows of the answer: each product once, where it stands first."""
-    return [_row(priced, table, line, regions) for line, regions in products(priced, table)]
-
-
-def products(priced: Priced, table: OfferTable) -> list[tuple[OfferLine, list[str]]]:
-    """Return the first line of each product at a size, with the regions of all."""
+    """Return the table as rows of the answer: each product once at a size, where it stands first, with its regions."""
     offers, gpus = priced.market.facts.offers, priced.pairs.gpus
     lines: dict[object, OfferLine] = {}
     regions: dict[object, dict[str, None]] = {}
     for line in table.lines:
         offer = offers[line.offer]
+        # what is left out for one reason is one row; else products are told apart by their size, and by their rank
         size = line.reason if line.standing == LEFT_OUT else (int(gpus[line.case]), line.rank is None)
         like: object = (*_product_of(offer), size)
         if like in lines and line.case in table.labels:
             like = line.case  # what is best at something stands by itself
         lines.setdefault(like, line)
         regions.setdefault(like, {})[offer.region] = None
-    return [(line, [*filter(None, regions[like])]) for like, line in lines.items()]
+    return [_row(priced, table, line, [*filter(None, regions[like])]) for like, line in lines.items()]
 
 
 _CELLS = ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "usd_per_month", *ServedBudget.__annotations__)
@@ -188,34 +167,33 @@ def _row(priced: Priced, table: OfferTable, line: OfferLine, regions: Sequence[s
 
 def highlights(priced: Priced, table: OfferTable) -> list[ServedHighlight]:
     """Return the best of each kind; what is best in several ways stands there once, under the first."""
-    return [_highlight(priced, row, kinds[0]) for row, kinds in table.labels.items()]
-
-
-def _highlight(priced: Priced, row: int, kind: str) -> ServedHighlight:
     _, market, plans, pairs = priced
-    number, plan = int(pairs.offer[row]), int(pairs.plan[row])
-    offer = market.facts.offers[number]
-    cells = _served_cells(priced, row)
-    made = {
-        "kind": kind,
-        "provider": offer.provider,
-        "seller": Providers(market.facts.providers).name(offer.provider),
-        "region": offer.region or None,
-        "instance_type": offer.instance_type,
-        "option": offer.option,
-        "term_months": offer.term_months,
-        "gpu": offer.gpu,
-        "gpus": int(pairs.gpus[row]),
-        "instances": int(pairs.fleet.units[row]),
-        "replicas": int(pairs.fleet.replicas[row]),
-        "precision": plans.deployments[plan].format,
-        "ttft_ms": finite(float(plans.ttft_s[plan] + plans.queue_s[plan]) * MS_PER_S),
-        "usd_per_gpu_hour": float(market.terms.usd_per_gpu_hour[number]),
-        **cells,
-        "price_observed_on": offer.observed_on.isoformat(),
-        "age_days": offer.age_days,
-    }
-    return cast(ServedHighlight, made)
+    sellers = Providers(market.facts.providers)
+    best = []
+    for row, kinds in table.labels.items():
+        number, plan = int(pairs.offer[row]), int(pairs.plan[row])
+        offer = market.facts.offers[number]
+        highlight = {
+            "kind": kinds[0],
+            "provider": offer.provider,
+            "seller": sellers.name(offer.provider),
+            "region": offer.region or None,
+            "instance_type": offer.instance_type,
+            "option": offer.option,
+            "term_months": offer.term_months,
+            "gpu": offer.gpu,
+            "gpus": int(pairs.gpus[row]),
+            "instances": int(pairs.fleet.units[row]),
+            "replicas": int(pairs.fleet.replicas[row]),
+            "precision": plans.deployments[plan].format,
+            "ttft_ms": finite(float(plans.ttft_s[plan] + plans.queue_s[plan]) * MS_PER_S),  # while others are served
+            "usd_per_gpu_hour": float(market.terms.usd_per_gpu_hour[number]),
+            **_served_cells(priced, row),
+            "price_observed_on": offer.observed_on.isoformat(),
+            "age_days": offer.age_days,
+        }
+        best.append(cast(ServedHighlight, highlight))
+    return best
 
 
 def by_region(priced: Priced, table: OfferTable) -> list[ServedRegion]:

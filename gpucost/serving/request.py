@@ -110,7 +110,7 @@ class InferenceRequest(Service, frozen=True, kw_only=True):
     def assumed_targets(self) -> list[str]:
         """The targets that nobody said."""
         stated = {"ttft_ms": self.ttft_given, "tpot_ms": self.tpot_given}
-        return [name for name, given in stated.items() if not given and getattr(self, name) is not None]
+        return [name for name, is_stated in stated.items() if not is_stated and getattr(self, name) is not None]
 
     @property
     def lifted_targets(self) -> list[str]:
@@ -128,7 +128,7 @@ class Lengths(NamedTuple):
     seen_fraction: float | None = None  # of prompt tokens, that an unlimited prefix cache had seen; None: not said
 
 
-Distributions = dict[str, Lengths]
+Distributions = dict[str, Lengths]  # by name
 
 
 def spread_of(prompt: float, output: float, output_median: float | None) -> Lengths:
@@ -140,21 +140,29 @@ def spread_of(prompt: float, output: float, output_median: float | None) -> Leng
     >>> spread_of(1000, 200, 100), spread_of(1000, 200, None).longer_tokens
     (Lengths(prompt_tokens=1000, output_tokens=200, longer_tokens=300.0), 0.0)
     """
-    ratio = output / output_median if output_median else 1.0
+    ratio = output / output_median if output_median else 1.0  # e^(σ²/2) of a lognormal: mean ÷ median
     return Lengths(prompt, output, max(output / 2 * (ratio**2 - 1), 0.0))
 
 
 def make_request(values: Mapping[str, Any], distributions: Distributions) -> InferenceRequest:
     """Make a request of the arguments of `inference` as they were read."""
     usual = Lengths(DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS)
-    traced = _trace_lengths(values["arrivals"], distributions)
+    # the mean lengths of the trace that arrivals are taken from, where they are not drawn
+    arrivals, traced = values["arrivals"], None
+    if arrivals in distributions:
+        traced = distributions[arrivals]
+    elif os.path.exists(arrivals):
+        trace = own_trace(arrivals)
+        seen = float(trace.cached_tokens.sum() / trace.prompt_tokens.sum())
+        trace_means = float(trace.prompt_tokens.mean()), float(trace.output_tokens.mean())
+        traced = Lengths(*trace_means, seen_fraction=seen or None)
     means = _distribution_lengths(values["lengths"], distributions) or traced or usual
     prompt, output, utilisation = (values[name] for name in ("prompt_tokens", "output_tokens", "utilisation"))
     hit = values["prefix_hit"]
     request = InferenceRequest(
         prompt_tokens=_length(prompt, means, 0, distributions),
         output_tokens=_length(output, means, 1, distributions),
-        longer_tokens=0.0 if prompt or output else means.longer_tokens,
+        longer_tokens=0.0 if prompt or output else means.longer_tokens,  # a stated mean says nothing of a spread
         ttft_ms=_limit_ms(values["ttft"]),
         tpot_ms=_limit_ms(values["tpot"]),
         ttft_given=values["ttft"] is not None,
@@ -206,13 +214,13 @@ def make_request(values: Mapping[str, Any], distributions: Distributions) -> Inf
         slo_ttft_ms=values["slo_ttft"],
         slo_tpot_ms=values["slo_tpot"],
         percentile=values["percentile"],
-        arrivals=values["arrivals"],
+        arrivals=arrivals,
         prompt_p95_tokens=values["prompt_p95"],
         output_p95_tokens=values["output_p95"],
         disaggregated=values["disaggregated"],
         gpus=values["gpus"],
     )
-    contradictions(request)
+    _contradictions(request)
     return request.with_usual_targets()
 
 
@@ -228,17 +236,6 @@ def _length(stated: float | str | None, means: Lengths, column: int, distributio
         assert lengths is not None
         stated = (lengths.prompt_tokens, lengths.output_tokens)[column]
     return stated or (means.prompt_tokens, means.output_tokens)[column]
-
-
-def _trace_lengths(arrivals: str, distributions: Distributions) -> Lengths | None:
-    """Return the mean lengths of the trace that arrivals are taken from; None where they are drawn."""
-    if arrivals in distributions:
-        return distributions[arrivals]
-    if not os.path.exists(arrivals):
-        return None
-    trace = own_trace(arrivals)
-    seen = float(trace.cached_tokens.sum() / trace.prompt_tokens.sum())
-    return Lengths(float(trace.prompt_tokens.mean()), float(trace.output_tokens.mean()), seen_fraction=seen or None)
 
 
 def _distribution_lengths(name: str | None, distributions: Distributions) -> Lengths | None:
@@ -266,12 +263,12 @@ def own_lengths(path: str) -> Lengths:
     for name, mean in (("prompt", prompt), ("output", output)):
         if mean < 1:
             raise DataError(f"has {mean:.3g} {name} tokens on average; at least 1 is needed", file=path, column=name)
-    held = sum(row["prompt"] * row["output"] + row["output"] ** 2 / 2 for row in rows)
-    running = held / sum(row["output"] for row in rows)
+    token_steps = sum(row["prompt"] * row["output"] + row["output"] ** 2 / 2 for row in rows)
+    running = token_steps / sum(row["output"] for row in rows)
     return Lengths(prompt, output, max(running - prompt - output / 2, 0.0))
 
 
-def contradictions(request: InferenceRequest) -> None:
+def _contradictions(request: InferenceRequest) -> None:
     """Refuse what cannot hold at once."""
     if request.utilisation_fraction == 0:
         raise UsageError("--utilisation: at 0 % nothing is served. Write 70% or 0.7.")

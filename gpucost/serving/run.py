@@ -25,23 +25,14 @@ from gpucost.answers.serving import (
     ServesNot,
     ServingFit,
     ServingOption,
-    SoldFleet,
 )
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.formula.arrays import Columns
 from gpucost.formula.language import Input
+from gpucost.market import filters
 from gpucost.market.facts import CHOOSING, Market, market_of
-from gpucost.market.filters import (
-    asked_for,
-    at_most,
-    at_own_price,
-    no_price,
-    outside_region,
-    placeless,
-    prices_not_used,
-)
 from gpucost.market.hires import cheapest
 from gpucost.market.supply import Key
 from gpucost.market.table import OfferTable
@@ -61,11 +52,9 @@ from gpucost.money import bill
 from gpucost.money.serving_bill import BILL, DEMANDED, INPUT_NAMES, INPUTS, LINES, price_months
 from gpucost.options import OPTIONS, OptionRule
 from gpucost.physics import transformer
-from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import Floats, Integers
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.calibration import PREFIX_CACHING, USUAL_FAMILIES, doubts
-from gpucost.physics.serving.cases import ServedReplica
 from gpucost.serving import costing, load
 from gpucost.serving.costing import MTOK, Pairs, replicas_for
 from gpucost.serving.offers import NO_PAIR, Priced, by_region, highlights, offer_rows, rank, table_of
@@ -96,14 +85,15 @@ _SPLIT_RULE = (
     "rest. The blended figure is the cost ÷ all tokens, prompts and outputs together."
 )
 _QUEUE_CAVEAT = "TTFT under load is a queueing estimate, 40 to 650 % off in public tests."
-NOT_INCLUDED = (
+_NOT_INCLUDED = (
     "gateways, load balancers, storage of the weights and traffic",
     "staff, support plans and software licences",
     "warm-up of new replicas and time without requests beyond the stated profile",
     "taxes, and discounts that you negotiated (a price book holds those)",
 )
-PARTS = ("linear_s", "attention_s", "latency_s", "exchange_s", "host_s", "prompt_s")
-PRICES = (
+# of a step, as `serving.steps` names them
+_PARTS = ("linear_s", "attention_s", "latency_s", "exchange_s", "host_s", "prompt_s")
+_PRICES = (  # of the costs, what an option shows by these names
     "usd_per_mtok",
     "usd_per_mtok_low",
     "usd_per_mtok_high",
@@ -123,7 +113,7 @@ _WORDS = {
 }
 
 
-class Inside(NamedTuple):
+class _Inside(NamedTuple):
     """What a plan says of itself, whoever sells its machine."""
 
     bottleneck: str
@@ -131,9 +121,9 @@ class Inside(NamedTuple):
     memory: MemoryParts
 
 
-def inside(plans: Plans, plan: int, request: InferenceRequest) -> Inside:
+def _inside(plans: Plans, plan: int, request: InferenceRequest) -> _Inside:
     """Return what binds a plan, the parts of its step and what fills its memory."""
-    return Inside(bottleneck(plans, plan), components(plans, plan), memory(plans, plan, request))
+    return _Inside(bottleneck(plans, plan), components(plans, plan), memory(plans, plan, request))
 
 
 def option(
@@ -143,18 +133,24 @@ def option(
     pairs: Pairs,
     row: int,
     rank: int,
-    insides: Callable[[int], Inside],
+    insides: Callable[[int], _Inside],
 ) -> ServingOption:
     """Return one option: who, where, how many, how fast, at what cost, with its bill."""
-    offer, plan = market.facts.offers[int(pairs.offer[row])], int(pairs.plan[row])
+    number, plan = int(pairs.offer[row]), int(pairs.plan[row])
+    offer, units = market.facts.offers[number], int(pairs.fleet.units[row])
     inputs, costs = factors(plans, pairs, row, market), pairs.costs.row(row)
     lines = bill.printed(BILL, {**pairs.factors.row(row), **costs})
-    made: ServingOption = {
+    answer: ServingOption = {
         "rank": rank,
-        **fleet(offer, market, pairs, row),
+        **seller(offer),
+        "gpus": int(pairs.gpus[row]),
+        "units": units,  # as the seller counts them, which are its machines
+        "instances": units,
+        "replicas": int(pairs.fleet.replicas[row]),
+        **seen(offer, market.terms, number, _credits_of(market, offer, pairs, row)),
         **_engine_side(plans, plan, pairs, row, request, insides(plan)),
-        "usd_per_gpu_hour": float(market.terms.usd_per_gpu_hour[int(pairs.offer[row])]),
-        **{name: costs[name] for name in PRICES},  # type: ignore[typeddict-item] # all of them are its keys
+        "usd_per_gpu_hour": float(market.terms.usd_per_gpu_hour[number]),
+        **{name: costs[name] for name in _PRICES},  # type: ignore[typeddict-item] # all of them are its keys
         **figures(ServedBudget, pairs.costs, row),
         "tokens_per_month": costs["carried_tokens"],
         "gpu_hours": float(pairs.fleet.gpu_hours[row]),
@@ -167,44 +163,25 @@ def option(
         "factors": inputs,
     }
     if plans.level is None:
-        return made
+        return answer
+    # within a service level the simulation speaks: its means replace those of a steady state
     level: LevelFigures = plans.level.figures(request, plan, plans)
     first_ms, each_ms = level["figures"]["ttft_mean_ms"], level["figures"]["tpot_mean_ms"]
-    made["level"] = level
-    made["ttft_ms"], made["ttft_loaded_ms"] = first_ms, first_ms if request.has_demand else None
+    answer["level"] = level
+    answer["ttft_ms"], answer["ttft_loaded_ms"] = first_ms, first_ms if request.has_demand else None
     if each_ms is not None:
-        slower = each_ms / made["tpot_ms"]  # the range of the steps goes with the mean of the simulated load
-        made["tpot_ms"] = each_ms
-        made["tpot_ms_low"], made["tpot_ms_high"] = made["tpot_ms_low"] * slower, made["tpot_ms_high"] * slower
-    made["usd_per_1000_requests"] = 1000 * made["usd_per_mtok"] * request.tokens_per_request / MTOK
-    made |= _prompts_apart(request, made, level)  # type: ignore[typeddict-item] # its two keys
-    return made
-
-
-def _prompts_apart(request: InferenceRequest, made: ServingOption, level: LevelFigures) -> dict[str, float | None]:
-    """Return what a million prompt tokens cost that are read, and that the prefix cache holds.
-
-    A cached token is not read; it costs the attention that later tokens of its prompt pay to it.
-    """
+        slower = each_ms / answer["tpot_ms"]  # the range of the steps goes with the mean of the simulated load
+        answer["tpot_ms"] = each_ms
+        answer["tpot_ms_low"], answer["tpot_ms_high"] = answer["tpot_ms_low"] * slower, answer["tpot_ms_high"] * slower
+    answer["usd_per_1000_requests"] = 1000 * answer["usd_per_mtok"] * request.tokens_per_request / MTOK
+    # What a million prompt tokens cost that are read, and that the prefix cache holds: a cached token is not read; it
+    # costs the attention that later tokens of its prompt pay to it.
     share, cached = level["prompt_time_fraction"], level["cached_time_fraction"]
-    all_usd, hit = made["usd_per_mtok_input"], request.prefix_hit_fraction or 0.0
+    all_usd, hit = answer["usd_per_mtok_input"], request.prefix_hit_fraction or 0.0
     of_cached = cached / share if share else 0.0
-    return {
-        "usd_per_mtok_fresh": all_usd * (1 - of_cached) / (1 - hit) if hit < 1 else None,
-        "usd_per_mtok_cached": all_usd * of_cached / hit if hit else None,
-    }
-
-
-def fleet(offer: Offer, market: Market, pairs: Pairs, row: int) -> SoldFleet:
-    """Return who sells it, on which terms, how many are needed, and how old the price is."""
-    return {
-        **seller(offer),
-        "gpus": int(pairs.gpus[row]),
-        "units": int(pairs.fleet.units[row]),
-        "instances": int(pairs.fleet.units[row]),
-        "replicas": int(pairs.fleet.replicas[row]),
-        **seen(offer, market.terms, int(pairs.offer[row]), _credits_of(market, offer, pairs, row)),
-    }
+    answer["usd_per_mtok_fresh"] = all_usd * (1 - of_cached) / (1 - hit) if hit < 1 else None
+    answer["usd_per_mtok_cached"] = all_usd * of_cached / hit if hit else None
+    return answer
 
 
 def _credits_of(market: Market, offer: Offer, pairs: Pairs, row: int) -> float:
@@ -214,12 +191,12 @@ def _credits_of(market: Market, offer: Offer, pairs: Pairs, row: int) -> float:
 
 
 def _engine_side(
-    plans: Plans, plan: int, pairs: Pairs, row: int, request: InferenceRequest, inside: Inside
+    plans: Plans, plan: int, pairs: Pairs, row: int, request: InferenceRequest, inside: _Inside
 ) -> EngineSide:
     """Return what the physics says of a plan: layout, latency, speed, memory, bottleneck."""
     d = plans.deployments[plan]
     speed = float(plans.output_tokens_per_s[plan])
-    wide = float(np.exp(plans.width[plan]))
+    wide = float(np.exp(plans.width[plan]))  # the range of a time is that of the speed
     ttft_ms = finite(float(plans.ttft_s[plan] + plans.queue_s[plan]) * MS_PER_S)
     return {
         "layout": {"tensor": d.tensor, "data": d.data, "pipeline": d.pipeline, "expert": d.expert, "gpus": d.gpus},
@@ -229,7 +206,7 @@ def _engine_side(
         "batch_that_fits": finite(plans.capacity[plan]),
         "requests_in_flight": float(plans.in_flight[plan]),
         "ttft_ms": ttft_ms,
-        "ttft_unloaded_ms": float(plans.ttft_s[plan]) * MS_PER_S,
+        "ttft_unloaded_ms": float(plans.ttft_s[plan]) * MS_PER_S,  # of an idle replica
         "ttft_loaded_ms": ttft_ms if request.has_demand else None,
         "tpot_ms": float(plans.tpot_s[plan]) * MS_PER_S,
         "tpot_ms_low": float(plans.tpot_s[plan]) * MS_PER_S / wide,
@@ -246,7 +223,7 @@ def _engine_side(
 
 def components(plans: Plans, plan: int) -> dict[str, float]:
     """Return the seconds of one decode step by part."""
-    parts = {name: float(getattr(plans.step, name)[plan]) for name in PARTS}
+    parts = {name: float(getattr(plans.step, name)[plan]) for name in _PARTS}
     return {name: value for name, value in parts.items() if value > 0}
 
 
@@ -257,9 +234,10 @@ def bottleneck(plans: Plans, plan: int) -> str:
     if name != "linear_s":
         return _WORDS[name]
     case = plans.case.take([plan])
+    # products that take less than twice the time of one sequence's wait for the weights, which all share
     single = serving.linear_s(case, np.ones(1), np.ones(1))[0]
-    held = np.maximum(plans.in_flight[[plan]] / case.placement.pipeline, 1.0)
-    read = serving.linear_s(case, held, held)[0] < 2 * single
+    at_once = np.maximum(plans.in_flight[[plan]] / case.placement.pipeline, 1.0)
+    read = serving.linear_s(case, at_once, at_once)[0] < 2 * single
     return "memory bandwidth (weights)" if read else "arithmetic (products)"
 
 
@@ -267,10 +245,10 @@ def memory(plans: Plans, plan: int, request: InferenceRequest) -> MemoryParts:
     """Return what fills an accelerator's memory, in GB."""
     case = plans.case.take([plan])
     gpus = float(plans.gpus[plan])
-    context = np.array([request.prompt_tokens + request.output_tokens / 2])
+    context = np.array([request.prompt_tokens + request.output_tokens / 2])  # a running request is half written
     weights = float(serving.weight_bytes(case)[0]) * (1 - request.offload_fraction) / gpus / GB
     cache = float(serving.cache_bytes_per_sequence(case, context)[0]) * float(plans.sequences[plan]) / gpus / GB
-    whole = float(case.chip.memory_gb[0])
+    whole = float(case.chip.memory_gb[0])  # as sold; what engines leave free is part of what is free here
     workspace = float(serving.workspace_bytes(case, tight=bool(plans.tight[plan]))[0]) / GB
     return {
         "weights_gb": weights,
@@ -286,7 +264,8 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
     d = plans.deployments[int(pairs.plan[row])]
     terms, number = market.terms, int(pairs.offer[row])
     remarks = old_price(offer, terms, number)
-    if paid := _credits_of(market, offer, pairs, row):
+    paid = _credits_of(market, offer, pairs, row)
+    if paid:
         remarks.append(f"in the first month {credits_said(paid, float(pairs.costs.usd_per_month[row]))}")
     if terms.interruptible[number]:
         remarks.append("interruptible: requests in flight are lost and capacity may not return; keep redundancy")
@@ -296,13 +275,26 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
         remarks.append(f"{d.accelerator.id} has no arithmetic for {d.format}: the kernel widens the weights")
     if offer.gpu_assumed:
         remarks.append(ASSUMED_FORM)
-    if (beyond := _extrapolated_ratio(market, plans, int(pairs.plan[row]))) > _EXTRAPOLATED:
-        remarks.append(f"speed extrapolated {beyond:.1f}× beyond the measurements of this chip")
+    # How far the speed lies beyond the fastest measurement of the chip; speeds of models of different sizes are
+    # compared as 2 × active parameters × output tokens per second.
+    active = float(transformer.active_parameters(transformer.stack([d.architecture]))[0])
+    rate = 2 * active * float(plans.output_tokens_per_s[int(pairs.plan[row])]) / d.gpus / GIGA
+    measured_rates = [
+        chip["highest_gflop_per_s_per_gpu"]
+        for chip in market.facts.measured_chips
+        if chip["kind"] == "serving"
+        and chip["accelerator_id"] == d.accelerator.id
+        and chip["highest_gflop_per_s_per_gpu"]
+    ]
+    if measured_rates and rate / measured_rates[0] > _EXTRAPOLATED:
+        ratio = rate / measured_rates[0]
+        remarks.append(f"speed extrapolated {ratio:.1f}× beyond the measurements of this chip")
     if d.accelerator.family not in USUAL_FAMILIES:
         remarks.append("few serving measurements of this accelerator family: wide range")
     if doubts(d)["unmeasured_engine"]:
         remarks.append(f"{_UNMEASURED} {d.engine} on {d.accelerator.vendor}: its range is assumed, the widest there is")
-    if (load_ratio := float(pairs.fleet.peak_load[row])) > 1.0:
+    load_ratio = float(pairs.fleet.peak_load[row])
+    if load_ratio > 1.0:
         each = float(pairs.factors.replica_output_tokens_per_s[row] / pairs.factors.output_tokens[row])
         carried = each * float(pairs.factors.serving_replicas[row])
         remarks.append(
@@ -310,22 +302,6 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
             f" {_digits(carried)} requests wait or are rejected; one more replica carries {_digits(each)} more"
         )
     return [*remarks, *doubted_price(offer)]
-
-
-def _extrapolated_ratio(market: Market, plans: Plans, plan: int) -> float:
-    """Return how far a plan's speed lies beyond the fastest measurement of its chip; 1 within, or where none is known.
-
-    Speeds of models of different sizes are compared as 2 × active parameters × output tokens per second.
-    """
-    d = plans.deployments[plan]
-    active = float(transformer.active_parameters(transformer.stack([d.architecture]))[0])
-    rate = 2 * active * float(plans.output_tokens_per_s[plan]) / d.gpus / GIGA
-    measured_rates = [
-        row["highest_gflop_per_s_per_gpu"]
-        for row in market.facts.measured_chips
-        if row["kind"] == "serving" and row["accelerator_id"] == d.accelerator.id and row["highest_gflop_per_s_per_gpu"]
-    ]
-    return max(rate / measured_rates[0], 1.0) if measured_rates else 1.0
 
 
 def factors(plans: Plans, pairs: Pairs, row: int, market: Market) -> Factors:
@@ -349,20 +325,21 @@ def factors(plans: Plans, pairs: Pairs, row: int, market: Market) -> Factors:
 def _model_block(row: ServingOption) -> BillModel:
     """Return the bill of an option as inputs and formulas, with their values."""
     known, values = row["factors"], recompute(row["factors"])
+    # what the month asks for stands ahead of the bill's inputs
     demand = Input(DEMANDED, "demand", "tokens of the month")
     inputs: list[BillInput] = [
         {
-            "name": entry.name,
-            "value": known["tokens_per_month" if entry is demand else entry.name],
-            "unit": unit_of(entry.name),
+            "name": item.name,
+            "value": known["tokens_per_month" if item is demand else item.name],
+            "unit": unit_of(item.name),
             "low": None,
             "high": None,
-            "group": entry.group,
-            "source_id": row["source_ids"][0] if entry.group == "price" else "",
-            "status": "sourced" if entry.group == "price" else "derived",
-            "description": entry.description,
+            "group": item.group,
+            "source_id": row["source_ids"][0] if item.group == "price" else "",
+            "status": "sourced" if item.group == "price" else "derived",
+            "description": item.description,
         }
-        for entry in (demand, *INPUTS)
+        for item in (demand, *INPUTS)
     ]
     derived: list[FormulaLine] = [
         {"name": line.name, "unit": line.measure, "formula": line.text, "value": values[line.name]} for line in LINES
@@ -389,8 +366,9 @@ def _at_batches(
     plans: Plans, plan: int, request: InferenceRequest, usd_per_gpu_hour: float, ladder: Floats
 ) -> list[Batch]:
     """Return how time per token and cost trade off with the batch on one plan."""
+    # the largest batch: what fits, and what the engine runs on each rank
     most = float(min(plans.capacity[plan], plans.case.rates.batch_limit[plan] * plans.case.placement.data[plan]))
-    batches = np.unique(np.minimum(ladder, max(most, 1.0)))
+    batches = np.unique(np.minimum(ladder, max(most, 1.0)))  # the ladder's, up to the largest that runs
     case = plans.case.take(np.full(len(batches), plan))
     prompt, output = np.full(len(batches), request.prompt_tokens), np.full(len(batches), request.output_tokens)
     at = serving.steady(case, batches, prompt, output)
@@ -431,7 +409,7 @@ class RankedOffers(NamedTuple):
 
     def table(self) -> OfferTable:
         """Return the table that an answer reads: what ranks, and what serves nothing, with the reason."""
-        return table_of(self.priced, self.order, left_out(self.priced, self.offers, self.order))
+        return table_of(self.priced, self.order, _left_out(self.priced, self.offers, self.order))
 
 
 def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
@@ -445,44 +423,39 @@ def _priced_offers(request: InferenceRequest, catalog: Catalog) -> RankedOffers:
     try:
         return offers_of(request, catalog)
     except PriceMissingError as error:
-        raise _with_speed(error, request, catalog) from None
-
-
-def _with_speed(error: PriceMissingError, request: InferenceRequest, catalog: Catalog) -> PriceMissingError:
-    """Return the error that nobody sells it with the speed all the same, which needs no price."""
-    if request.gpu is None:
-        return error
-    keys = keys_of(catalog, request.gpu)
-    plans = served(catalog, catalog.architecture(request.model), keys, request)
-    plan, _ = best_plan(plans, 0, None)
-    if plan is None or not plans.serves[plan]:
-        return error
-    speed, d = float(plans.output_tokens_per_s[plan]), plans.deployments[plan]
-    return PriceMissingError(
-        f"{error} It serves all the same: {d.gpus} × {d.accelerator.id} write about {speed:,.0f} tokens a second in"
-        f" {d.format}. --usd-per-gpu-hour prices them."
-    ).reaching(gpus=d.gpus)
+        if request.gpu is None:
+            raise
+        keys = _keys_of(catalog, request.gpu)
+        plans = served(catalog, catalog.architecture(request.model), keys, request)
+        plan, _ = best_plan(plans, 0, None)
+        if plan is None or not plans.serves[plan]:
+            raise error from None
+        speed, d = float(plans.output_tokens_per_s[plan]), plans.deployments[plan]
+        raise PriceMissingError(
+            f"{error} It serves all the same: {d.gpus} × {d.accelerator.id} write about {speed:,.0f} tokens a second"
+            f" in {d.format}. --usd-per-gpu-hour prices them."
+        ).reaching(gpus=d.gpus) from None
 
 
 def first_option(request: InferenceRequest, catalog: Catalog) -> ServingOption:
     """Return the first option of an answer, without what stands beside it: a row of a sweep."""
-    found = _priced_offers(request, catalog)
-    insides = cache(lambda plan: inside(found.priced.plans, plan, request))
-    _, market, plans, pairs = found.priced
-    return option(request, market, plans, pairs, int(found.order[0]), 1, insides)
+    offers = _priced_offers(request, catalog)
+    _, market, plans, pairs = offers.priced
+    insides = cache(lambda plan: _inside(plans, plan, request))
+    return option(request, market, plans, pairs, int(offers.order[0]), 1, insides)
 
 
 def level_options(request: InferenceRequest, catalog: Catalog) -> list[dict[str, Any]]:
     """Return what keeps a service level on each accelerator, whole options with the cells of the table of levels."""
-    found = _priced_offers(request, catalog)
-    return _each_level(found.priced, found.order)
+    offers = _priced_offers(request, catalog)
+    return _each_level(offers.priced, offers.order)
 
 
 def offers_of(request: InferenceRequest, catalog: Catalog) -> RankedOffers:
     """Return the offers of a serving request in their order; an assumed target that none meets is no target."""
-    for asked in request.relaxed():
+    for question in request.relaxed():  # as asked, then without one assumed target, then without any
         try:
-            return _offers_of(asked, catalog)
+            return _offers_of(question, catalog)
         except NothingFitsError as error:
             last = error
     raise last
@@ -491,13 +464,23 @@ def offers_of(request: InferenceRequest, catalog: Catalog) -> RankedOffers:
 def _offers_of(request: InferenceRequest, catalog: Catalog) -> RankedOffers:
     architecture = catalog.architecture(request.model)
     market, offers = looked_at(request, catalog)
-    plans = _plan_for(request, architecture, market, lasting(market, offers), serving_calibration(catalog))
-    if request.users is not None:
+    # the plans of every key that the offers use, each up to the largest job that one of them can host
+    calibration, largest = serving_calibration(catalog), largest_jobs(market, lasting(market, offers))
+    keys = market.supply.keys
+    plans = evaluate(architecture, keys, largest, request, calibration.values, calibration.ranges)
+    if request.users is not None:  # how often they ask depends on how fast they are answered
         request = replace(request, requests_per_s=load.rate_of_users(request, plans))
+    if request.has_level and not request.utilisation_given:  # the level, not a usual share, says how full they are
+        request = replace(request, utilisation_fraction=1.0)
     if request.has_level:
-        return at_level(request, architecture, catalog, market, plans, offers)
-    plans = costing.loaded(request, plans)
-    pairs, order = ranked(request, architecture, market, plans, offers)
+        chip_layouts = _level_layouts(market, plans, offers)
+        if not chip_layouts:
+            raise _nothing(request, architecture, market, plans, offers)
+        plans = costing.loaded(request, load.at_level(request, plans, chip_layouts, catalog))
+        plans = plans.level.by_phase(plans)
+    else:
+        plans = costing.loaded(request, plans)
+    pairs, order = _ranked(request, architecture, market, plans, offers)
     return RankedOffers(architecture, Priced(request, market, plans, pairs), order, offers)
 
 
@@ -509,7 +492,7 @@ def table_rows(request: InferenceRequest, catalog: Catalog) -> list[dict[str, An
         return []
     table = offers.table()
     _, market, plans, pairs = offers.priced
-    insides = cache(lambda plan: inside(plans, plan, request))
+    insides = cache(lambda plan: _inside(plans, plan, request))
     rows = []
     for line in table.lines:
         offer = market.facts.offers[line.offer]
@@ -525,75 +508,57 @@ def table_rows(request: InferenceRequest, catalog: Catalog) -> list[dict[str, An
     return rows
 
 
-def at_level(
-    request: InferenceRequest,
-    architecture: Architecture,
-    catalog: Catalog,
-    market: Market,
-    plans: Plans,
-    offers: Integers,
-) -> RankedOffers:
-    """Return the offers in the order of what they cost at a service level: see `gpucost.serving.load`."""
-    full = request if request.utilisation_given else replace(request, utilisation_fraction=1.0)
-    layouts = _level_layouts(market, plans, offers)
-    if not layouts:
-        raise nothing(full, architecture, market, plans, offers)
-    plans = load.at_level(full, plans, layouts, catalog)
-    plans = costing.loaded(full, plans)
-    plans = plans.level.by_phase(plans)
-    pairs, order = ranked(full, architecture, market, plans, offers)
-    return RankedOffers(architecture, Priced(full, market, plans, pairs), order, offers)
-
-
 def _level_layouts(market: Market, plans: Plans, offers: Integers) -> list[list[load.LevelLayout]]:
     """Return the layouts of each accelerator by what a token costs at saturation, each with the plans that have it.
 
     Quotes of what may be taken back count only where nothing else is sold.
     """
-    offer, plan = paired(market, plans, offers)
+    offer, plan = _paired(market, plans, offers)
     price = market.terms.usd_per_gpu_hour[offer] * plans.gpus[plan]
+    # the lowest price of each plan, and the lowest of those that stay
     lasting_usd, usd_per_h = np.full(len(plans), np.inf), np.full(len(plans), np.inf)
     np.fmin.at(usd_per_h, plan, price)
     np.fmin.at(lasting_usd, plan, np.where(market.terms.interruptible[offer], np.inf, price))
     usd_per_h = np.where(np.isfinite(lasting_usd), lasting_usd, usd_per_h)
     by_chip: dict[str, dict[tuple[int, int, int], list[int]]] = {}
-    for one in np.flatnonzero(np.isfinite(usd_per_h)).tolist():
-        d = plans.deployments[one]
-        by_chip.setdefault(d.accelerator.id, {}).setdefault((d.tensor, d.data, d.pipeline), []).append(one)
+    for number in np.flatnonzero(np.isfinite(usd_per_h)).tolist():
+        d = plans.deployments[number]
+        by_chip.setdefault(d.accelerator.id, {}).setdefault((d.tensor, d.data, d.pipeline), []).append(number)
 
-    def per_token(one: int) -> float:
-        return float(usd_per_h[one] / plans.output_tokens_per_s[one])
+    def per_token(number: int) -> float:
+        return float(usd_per_h[number] / plans.output_tokens_per_s[number])
 
     ranked_layouts = []
     for of_chip in by_chip.values():
-        each = sorted((sorted(some, key=per_token) for some in of_chip.values()), key=lambda some: per_token(some[0]))
-        ranked_layouts.append([load.LevelLayout(some, float(usd_per_h[some[0]])) for some in each])
+        groups = [sorted(group, key=per_token) for group in of_chip.values()]
+        groups.sort(key=lambda group: per_token(group[0]))
+        ranked_layouts.append([load.LevelLayout(group, float(usd_per_h[group[0]])) for group in groups])
     return ranked_layouts
 
 
-_MARKETS_KEPT = 256
+_MOST_MARKETS = 256  # that one catalog holds; a sweep asks of a few
 
 
 def looked_at(request: InferenceRequest, catalog: Catalog) -> tuple[Market, Integers]:
     """Return the market of a request and the offers in it that it looks at, kept with the catalog."""
-    kept: dict[tuple[Any, ...], tuple[Market, Integers]] = catalog.derived.setdefault("served_markets", {})
+    markets: dict[tuple[Any, ...], tuple[Market, Integers]] = catalog.derived.setdefault("served_markets", {})
     name = tuple(getattr(request, field) for field in _OF_MARKET)
-    if (found := kept.get(name)) is None:
-        market = at_own_price(placeless(market_of(catalog), catalog, request), catalog, request)
-        market = at_most(market, request.max_gpus)
-        found = market, select(request, catalog, market)
-        if len(kept) >= _MARKETS_KEPT:
-            kept.clear()
-        kept[name] = found
-    return found
+    if name not in markets:
+        market = filters.placeless(market_of(catalog), catalog, request)
+        market = filters.at_most(filters.at_own_price(market, catalog, request), request.max_gpus)
+        looked_at_offers = select(request, catalog, market)
+        if len(markets) >= _MOST_MARKETS:
+            markets.clear()
+        markets[name] = market, looked_at_offers
+    return markets[name]
 
 
-def paired(market: Market, plans: Plans, offers: Integers) -> tuple[Integers, Integers]:
+def _paired(market: Market, plans: Plans, offers: Integers) -> tuple[Integers, Integers]:
     """Return every offer that lasts with every plan that it can host."""
     return costing.pair_up(market.supply, plans.key, plans.serves, plans.gpus, lasting(market, offers))
 
 
-def ranked(
+def _ranked(
     request: InferenceRequest,
     architecture: Architecture,
     market: Market,
@@ -601,16 +566,32 @@ def ranked(
     offers: Integers,
 ) -> tuple[Pairs, Integers]:
     """Price every pair of an offer and a plan, and order the best of each offer."""
-    offer, plan = paired(market, plans, offers)
+    offer, plan = _paired(market, plans, offers)
     if request.gpus is not None:  # a replica may have no more than all of them
-        held = plans.gpus[plan] <= request.gpus
-        offer, plan = offer[held], plan[held]
+        small = plans.gpus[plan] <= request.gpus
+        offer, plan = offer[small], plan[small]
     if not len(offer):
-        raise nothing(request, architecture, market, plans, offers)
+        raise _nothing(request, architecture, market, plans, offers)
     pairs = costing.price_pairs(request, plans, market.supply, market.terms, offer, plan)
-    fits = _small_enough(request, pairs)
-    pairs = costing.with_budgets(pairs, market.supply, market.terms, fits)
-    allowed = within_budget(request, market, pairs, fits)
+    allowed = np.flatnonzero(pairs.gpus <= (request.max_gpus or np.inf))
+    if not len(allowed):
+        fewest = int(pairs.gpus.min())
+        raise NothingFitsError(
+            f"no offer can serve this load on {request.max_gpus} accelerators; the smallest takes"
+            f" {fewest}. Try --max-gpus {fewest}."
+        ).offering(max_gpus=fewest)
+    pairs = costing.with_budgets(pairs, market.supply, market.terms, allowed)
+    if request.max_cost_usd is not None:
+        months = pairs.costs.budget_usd[allowed]
+        cheapest = int(allowed[np.argmin(months)])
+        allowed = allowed[months <= request.max_cost_usd]
+        if not len(allowed):
+            sold, offers_priced = market.facts.offers[int(pairs.offer[cheapest])], len(np.unique(pairs.offer))
+            raise OverBudgetError(
+                f"the lowest budget of {counted(offers_priced, 'offer')} is {months.min():,.2f} USD a month"
+                f" ({sold.provider} {sold.instance_type}, {int(pairs.gpus[cheapest])} × {sold.gpu}), over the budget of"
+                f" {request.max_cost_usd:,.2f} USD."
+            ).offering(budget=int(np.ceil(months.min())))
     chosen = costing.best_per_offer(pairs, request, plans, allowed)
     return pairs, rank(Priced(request, market, plans, pairs), chosen)
 
@@ -620,9 +601,9 @@ _OF_MARKET = (*CHOOSING, "max_age_days", "strict_prices")
 
 def select(request: InferenceRequest, catalog: Catalog, market: Market) -> Integers:
     """Return the offers that a request looks at, as indices; too old ones are left out where that was asked for."""
-    mask = asked_for(market, catalog, request)
+    mask = filters.asked_for(market, catalog, request)
     if not mask.any():
-        raise no_price(market, catalog, request)
+        raise filters.no_price(market, catalog, request)
     if request.strict_prices:
         mask &= ~market.terms.stale
     if request.max_age_days is not None:
@@ -644,80 +625,37 @@ def _too_short(rule: OptionRule) -> str:
     return f"a service does not end; {rule.limit_sentence}"
 
 
-def _plan_for(
-    request: InferenceRequest, architecture: Architecture, market: Market, offers: Integers, calibration: Calibration
-) -> Plans:
-    """Evaluate the plans of every key that the offers use, each up to the largest job that one of them can host."""
-    largest = largest_jobs(market, offers)
-    return evaluate(architecture, market.supply.keys, largest, request, calibration.values, calibration.ranges)
-
-
 def largest_jobs(market: Market, offers: Integers) -> dict[int, int]:
     """Return the keys that offers use, each with the largest job that one of them can host."""
     key, gpus = market.supply.key[offers], market.supply.largest_gpus[offers]
     largest = np.zeros(len(market.supply.keys), np.int64)
     np.maximum.at(largest, key, gpus)
-    first = np.sort(np.unique(key, return_index=True)[1])
+    first = np.sort(np.unique(key, return_index=True)[1])  # keys in the order of the offers that name them first
     return {index: int(largest[index]) for index in key[first].tolist()}
 
 
-def _small_enough(request: InferenceRequest, pairs: Pairs) -> Integers:
-    """Return the pairs of no more accelerators than are allowed; raise where there is none."""
-    fits = np.flatnonzero(pairs.gpus <= (request.max_gpus or np.inf))
-    if not len(fits):
-        raise _too_large(request, int(pairs.gpus.min()))
-    return fits
-
-
-def within_budget(request: InferenceRequest, market: Market, pairs: Pairs, fits: Integers) -> Integers:
-    """Return the pairs whose month needs no more than the budget; raise where none does."""
-    months = pairs.costs.budget_usd
-    if request.max_cost_usd is None:
-        return fits
-    within = fits[months[fits] <= request.max_cost_usd]
-    if len(within):
-        return within
-    cheapest = int(fits[np.argmin(months[fits])])
-    offer, count = market.facts.offers[int(pairs.offer[cheapest])], len(np.unique(pairs.offer))
-    raise _over_budget(request.max_cost_usd, count, float(months[cheapest]), offer, int(pairs.gpus[cheapest]))
-
-
-def _too_large(request: InferenceRequest, fewest: int) -> NothingFitsError:
-    """Return the error that a load takes more accelerators than are allowed; `fewest` are the least that carry it."""
-    return NothingFitsError(
-        f"no offer can serve this load on {request.max_gpus} accelerators; the smallest takes"
-        f" {fewest}. Try --max-gpus {fewest}."
-    ).offering(max_gpus=fewest)
-
-
-def _over_budget(budget_usd: float, offers: int, month_usd: float, offer: Offer, gpus: int) -> OverBudgetError:
-    """Return the error that the lowest budget of so many offers is above the one of a month that was stated."""
-    return OverBudgetError(
-        f"the lowest budget of {counted(offers, 'offer')} is {month_usd:,.2f} USD a month"
-        f" ({offer.provider} {offer.instance_type}, {gpus} × {offer.gpu}), over the budget of {budget_usd:,.2f} USD."
-    ).offering(budget=int(np.ceil(month_usd)))
-
-
-class UnservedPlans(NamedTuple):
-    """What is said of plans of which none serves."""
-
-    deployments: Sequence[ServedReplica]
-    reason: Integers
-    ttft_s: Floats
-    tpot_s: Floats
-
-
-def nothing(
+def _nothing(
     request: InferenceRequest,
     architecture: Architecture,
     market: Market,
-    plans: Plans | UnservedPlans,
+    plans: Plans,
     offers: Integers,
 ) -> GpuCostError:
     """Return the error that says why no offer serves this and what would."""
     if not len(plans.deployments) and request.replica_gpus is not None and len(lasting(market, offers)):
-        return _no_such_replica(request.replica_gpus, architecture, market, lasting(market, offers))
-    if not len(plans.deployments):
+        # no plan has the stated size: name those that the offers allow, and the nearest
+        supply, replica_gpus = market.supply, request.replica_gpus
+        sizes = {
+            tensor * data * pipeline
+            for key, most in largest_jobs(market, lasting(market, offers)).items()
+            for tensor, data, pipeline in layouts(architecture, supply.keys[key], most)
+        }
+        nearest_size = min(sizes, key=lambda size: (abs(np.log(size / replica_gpus)), size))
+        return NothingFitsError(
+            f"no replica of {architecture.name} has {replica_gpus} of these accelerators. Its sizes are"
+            f" {', '.join(map(str, sorted(sizes)))}."
+        ).offering(replica_gpus=nearest_size)
+    if not len(plans.deployments):  # nothing that lasts is on offer
         rule = OPTIONS[market.facts.offers[int(offers[0])].option]
         return NothingFitsError(f"{_too_short(rule)}. Widen --option.")
     fits = plans.reason != REASONS.index("memory")
@@ -728,56 +666,32 @@ def nothing(
             f"(largest tried: {max((d.gpus for d in plans.deployments), default=0)} accelerators, smallest {need:g}). "
             "Try a narrower --precision, larger accelerators, or --offload."
         )
+    # nearest is the plan whose worse time misses its target least
     ttft_ms, tpot_ms = plans.ttft_s[fits] * MS_PER_S, plans.tpot_s[fits] * MS_PER_S
     nearest = int(np.argmin(np.maximum(ttft_ms / (request.ttft_ms or np.inf), tpot_ms / (request.tpot_ms or np.inf))))
     reached = {"ttft": (request.ttft_ms, ttft_ms[nearest]), "tpot": (request.tpot_ms, tpot_ms[nearest])}
     return NothingFitsError(
         f"no offer meets the latency targets: the fastest gives its first token in {ttft_ms.min():.0f} ms "
         f"and a token every {tpot_ms.min():.1f} ms or more. Loosen --ttft or --tpot, or allow faster accelerators."
-    ).offering(**{name: f"{int(np.ceil(had))}ms" for name, (wanted, had) in reached.items() if wanted is not None})
+    ).offering(**{name: f"{int(np.ceil(ms))}ms" for name, (target, ms) in reached.items() if target is not None})
 
 
 _GENEROUS_RATIO = 4.0  # of the mean length of requests, that a server must take where nobody says how long they get
-_CONTEXT_STEP = 1024
+_CONTEXT_STEP = 1024  # engines take any length; people write round ones
 
 
-def longest_tokens(request: InferenceRequest, architecture: Architecture) -> int:
+def _longest_tokens(request: InferenceRequest, architecture: Architecture) -> int:
     """Return the longest request that a server is set up for: of the stated 95th percentiles twice, else generous."""
     means = _GENEROUS_RATIO * request.tokens_per_request
     tails = 2 * ((request.prompt_p95_tokens or 0.0) + (request.output_p95_tokens or 0.0))
-    wanted = int(np.ceil(max(means, tails) / _CONTEXT_STEP)) * _CONTEXT_STEP
-    return min(wanted, architecture.max_sequence_tokens or wanted)
-
-
-def _repository_of(catalog: Catalog, model: str, architecture: Architecture) -> str | None:
-    """Return the repository that an engine loads a model from, where it is on record."""
-    if "/" in str(model):  # a repository's name, or a folder
-        return str(model)
-    return next((row["repository"] for row in catalog.rows("llms") if row["id"] == architecture.name), None)
-
-
-def _no_such_replica(gpus: int, architecture: Architecture, market: Market, offers: Integers) -> NothingFitsError:
-    """Return the error that says which sizes a replica may have on the offers asked about."""
-    supply = market.supply
-    largest: dict[int, int] = {}
-    for number in offers.tolist():
-        key = int(supply.key[number])
-        largest[key] = max(largest.get(key, 0), int(supply.largest_gpus[number]))
-    sizes = {
-        tensor * data * pipeline
-        for key, limit in largest.items()
-        for tensor, data, pipeline in layouts(architecture, supply.keys[key], limit)
-    }
-    nearest = min(sizes, key=lambda size: (abs(np.log(size / gpus)), size))
-    return NothingFitsError(
-        f"no replica of {architecture.name} has {gpus} of these accelerators. Its sizes are"
-        f" {', '.join(map(str, sorted(sizes)))}."
-    ).offering(replica_gpus=nearest)
+    longest = int(np.ceil(max(means, tails) / _CONTEXT_STEP)) * _CONTEXT_STEP
+    return min(longest, architecture.max_sequence_tokens or longest)
 
 
 def payload(architecture: Architecture, catalog: Catalog, priced: Priced, table: OfferTable) -> Inference:
     """Build the answer's payload."""
     request, market, plans, pairs = priced
+    # so many of each kind are shown as were asked for: else those that stay would hide every commitment
     order = np.array([line.case for line in table.options], np.int64)
     risky = market.terms.interruptible[pairs.offer[order]]
     bound = market.supply.bound[pairs.offer[order]] & ~risky
@@ -785,26 +699,36 @@ def payload(architecture: Architecture, catalog: Catalog, priced: Priced, table:
     for kind in (risky, bound, ~risky & ~bound):  # so many that stay, so many that bind, so many that may not stay
         of_kind[kind] = np.arange(1, kind.sum() + 1)
     listed = np.flatnonzero((of_kind <= request.top) | (request.top == 0))
-    insides = cache(lambda plan: inside(plans, plan, request))  # many offers are of one plan
+    insides = cache(lambda plan: _inside(plans, plan, request))  # many offers are of one plan
     options = [
         option(request, market, plans, pairs, int(order[position]), int(position) + 1, insides) for position in listed
     ]
-    best = int(order[0])
+    best = int(order[0])  # what stands beside the options is of the first
     hosted = _beside_apis(request, architecture, catalog, market, plans, pairs, best)
-    sources = {entry["source_id"] for entry in hosted["api"]} | {name for row in options for name in row["source_ids"]}
-    sources |= {one.source_id for one in architecture.served_as}
+    sources = {price["source_id"] for price in hosted["api"]} | {name for row in options for name in row["source_ids"]}
+    sources |= {served_format.source_id for served_format in architecture.served_as}
+    # where an engine loads the model from: a repository's name or a folder as typed, else what is on record
+    repository: str | None = str(request.model)
+    if "/" not in str(request.model):
+        listed_models = (row["repository"] for row in catalog.rows("llms") if row["id"] == architecture.name)
+        repository = next(listed_models, None)
+    tradeoff: list[Batch] = []
+    if request.own_speed is None:  # other batches would be predictions still
+        usd = options[0]["usd_per_gpu_hour"]
+        tradeoff = _at_batches(plans, int(pairs.plan[best]), request, usd, LADDER)
+    number = int(pairs.offer[best])
     answer: Inference = {
         "kind": "inference",
         **frame(load.as_asked(request), market.facts.as_of, market.facts.catalog_version),
-        "lead": " ".join([lead(request, architecture, options, hosted["api"]), *_targets_said(request)]),
+        "lead": " ".join([lead(request, architecture, options, hosted["api"]), *_target_sentences(request)]),
         "said": [
-            *said(request, architecture),
-            *([] if plans.level is None else plans.level.said(request)),
+            *statements(request, architecture),
+            *([] if plans.level is None else plans.level.statements(request)),
             *_unsaid(request, options[0], catalog),
         ],
         "stated": stated(request, architecture, options, hosted["api"]),
-        "repository": _repository_of(catalog, request.model, architecture),
-        "longest_tokens": longest_tokens(request, architecture),
+        "repository": repository,
+        "longest_tokens": _longest_tokens(request, architecture),
         "options": options,
         "offers_ranked": len(order),
         "offers": offer_rows(priced, table),
@@ -812,50 +736,43 @@ def payload(architecture: Architecture, catalog: Catalog, priced: Priced, table:
         "highlights": highlights(priced, table),
         "split_rule": _SPLIT_RULE,
         **hosted,  # type: ignore[typeddict-item] # the level's keys follow below
-        "tradeoff": []
-        if request.own_speed is not None  # other batches would be predictions still
-        else _at_batches(plans, int(pairs.plan[best]), request, options[0]["usd_per_gpu_hour"], LADDER),
-        "not_included": list(NOT_INCLUDED),
+        "tradeoff": tradeoff,
+        "not_included": list(_NOT_INCLUDED),
         "warnings": [
             *catalog.holding(request.gpu),
-            *large_order(
-                market.facts.offers[int(pairs.offer[best])], market.terms, int(pairs.offer[best]), int(pairs.gpus[best])
-            ),
-            *warnings(request, architecture, market, options, hosted),
+            *large_order(market.facts.offers[number], market.terms, number, int(pairs.gpus[best])),
+            *_warnings(request, architecture, market, options, hosted),
         ],
-        "remarks": prices_not_used(market.facts.ended),
+        "remarks": filters.prices_not_used(market.facts.ended),
         "model": _model_block(options[0]),
         "sources": cited(market.facts.sources, sorted(sources)),
     }
     if plans.level is not None:
-        answer["levels"] = _level_rows(priced, order)
+        # the cheapest ways to keep the level on each accelerator, how its times rise, and those of the day's hours
+        levels = [{name: row[name] for name in LevelRow.__annotations__} for row in _each_level(priced, order)]
+        answer["levels"] = cast(list[LevelRow], levels)
         answer["knee"] = plans.level.knee(request, int(pairs.plan[best]))
-        if hours := plans.level.hours(request, int(pairs.plan[best])):
+        hours = plans.level.hours(request, int(pairs.plan[best]))
+        if hours:
             answer["hours"] = hours
     return answer
-
-
-def _level_rows(priced: Priced, order: Integers) -> list[LevelRow]:
-    """Return the table of the cheapest ways to keep a service level on each accelerator."""
-    rows = _each_level(priced, order)
-    return cast(list[LevelRow], [{name: row[name] for name in LevelRow.__annotations__} for row in rows])
 
 
 def _each_level(priced: Priced, order: Integers) -> list[dict[str, Any]]:
     """Return the cheapest way to keep a service level on each accelerator, in their order."""
     request, market, plans, pairs = priced
-    insides = cache(lambda plan: inside(plans, plan, request))
-    first: dict[str, int] = {}
+    insides = cache(lambda plan: _inside(plans, plan, request))
+    first: dict[str, int] = {}  # by accelerator: the order is that of the answer
     for row in order.tolist():
         first.setdefault(market.facts.offers[int(pairs.offer[row])].gpu, row)
     rows = []
     for row in first.values():
-        made = option(request, market, plans, pairs, row, 0, insides)
-        degrees = {name: made["layout"][name] for name in ("tensor", "data", "pipeline")}
+        way = option(request, market, plans, pairs, row, 0, insides)
+        degrees = {name: way["layout"][name] for name in ("tensor", "data", "pipeline")}
         layout = ", ".join(f"{name} {degree}" for name, degree in degrees.items() if degree > 1)
-        level: Mapping[str, Any] = made["level"]
+        level: Mapping[str, Any] = way["level"]
         pools: Mapping[str, Any] = level["pools"] or {"prompt_replicas": None}
-        rows.append({**level["figures"], **level, **pools, **made, "layout": layout or "one GPU"})
+        rows.append({**level["figures"], **level, **pools, **way, "layout": layout or "one GPU"})
     return rows
 
 
@@ -864,27 +781,39 @@ def lead(
 ) -> str:
     """Return the answer in a few sentences; at a load so small that an API costs less, that first."""
     best = options[0]
-    where = f"{cluster(best)} at {best['provider']}"
+    machine = f"{cluster(best)} at {best['provider']}"
     term = f" of {best['term_months']} months" if best["term_months"] else ""
-    where += f", {OPTIONS[best['option']].label}{term}"
+    machine += f", {OPTIONS[best['option']].label}{term}"
     load = f"{format_count(best['tokens_per_month'])} tokens" + _of_which_load(request)
     cost, low, high = (_digits(best[name]) for name in ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high"))
-    span = f" ({low} to {high})" if low != high else ""
+    span = f" ({low} to {high})" if low != high else ""  # alike to three digits, a range says nothing
     sentences = (
         f"{architecture.name} in {best['precision']}: budget {best['budget_usd']:,.0f} USD a month; {cost} USD per"
-        f" million tokens{span} on {where}, {best['usd_per_month']:,.0f} USD a month for {load};"
+        f" million tokens{span} on {machine}, {best['usd_per_month']:,.0f} USD a month for {load};"
         f" {_latency(request, best)}; {best['usd_per_gpu_hour']:.2f} USD per GPU-hour"
         f" (seen {best['price_observed_on']}).{unlisted(best['age_days'], best['price_book'])}"
     )
-    use_api = _cheaper_api(request, architecture, best, api)
-    return f"{use_api}{sentences}{'' if use_api else _committed(options)}"
+    hosted = _cheaper_hosted(request, architecture, best, api)
+    if hosted is not None:
+        month = hosted["usd_per_mtok"] * best["tokens_per_month"] / MTOK
+        return (
+            f"Use an API: {_digits(month)} USD a month at {hosted['provider']} ({_digits(hosted['usd_per_mtok'])} per"
+            f" million tokens), less than any machine. {sentences}"
+        )
+    committed = _cheaper_term(options)
+    if committed is None:
+        return sentences
+    same = (cluster(committed), committed["provider"]) == (cluster(best), best["provider"])
+    place = "" if same else f" on {committed['gpus']:,} × {committed['gpu']} at {committed['provider']}"
+    months, usd = committed["term_months"], _digits(committed["usd_per_mtok"])
+    return f"{sentences} With a {months}-month commitment: {usd} USD{place}."
 
 
 def stated(
     request: InferenceRequest, architecture: Architecture, options: list[ServingOption], api: Sequence[Hosted]
 ) -> list[StatedFact]:
     """Return what one screen says of the first offer, and of what is taken as given."""
-    best, assumed = options[0], " ".join(_targets_said(request)).removeprefix("Assumes ")
+    best, assumed = options[0], " ".join(_target_sentences(request)).removeprefix("Assumes ")
     hosted, bound = _cheaper_hosted(request, architecture, best, api), _cheaper_term(options)
     load = "" if request.has_demand else ", when always busy (--utilisation)"
     if request.has_level and not request.has_demand:
@@ -900,13 +829,13 @@ def stated(
         month = hosted["usd_per_mtok"] * best["tokens_per_month"] / MTOK
         facts["API"] = f"${_three(month)} a month at {hosted['provider']}, less than any machine."
     elif bound is not None:
-        where = f"{bound['gpus']:,} × {bound['gpu']} at {bound['provider']}"
+        machine = f"{bound['gpus']:,} × {bound['gpu']} at {bound['provider']}"
         usd = _digits(bound["usd_per_mtok"])
-        facts[f"{bound['term_months']} months"] = f"${usd} per million tokens when committed: {where}."
+        facts[f"{bound['term_months']} months"] = f"${usd} per million tokens when committed: {machine}."
     return [{"label": label, "text": text} for label, text in facts.items() if text]
 
 
-def _targets_said(request: InferenceRequest) -> list[str]:
+def _target_sentences(request: InferenceRequest) -> list[str]:
     """Say which latency was assumed for the users of a service, or that nothing keeps it."""
     usual = {"tpot": f"{USUAL_TPOT_MS:g} ms a token", "ttft": f"{USUAL_TTFT_MS / MS_PER_S:g} s to the first"}
     sentences = []
@@ -914,10 +843,10 @@ def _targets_said(request: InferenceRequest) -> list[str]:
         (request.assumed_targets, "Assumes at most {limits} ({flags})."),
         (request.lifted_targets, "Nothing keeps {limits}, so that none is assumed ({flags})."),
     ):
-        said = {name: text for name, text in usual.items() if f"{name}_ms" in names}
-        if said:
-            flags = ", ".join(f"--{name}" for name in said)
-            sentences.append(form.format(limits=" and ".join(said.values()), flags=flags))
+        statements = {name: text for name, text in usual.items() if f"{name}_ms" in names}
+        if statements:
+            flags = ", ".join(f"--{name}" for name in statements)
+            sentences.append(form.format(limits=" and ".join(statements.values()), flags=flags))
     return sentences
 
 
@@ -930,7 +859,7 @@ def _of_which_load(request: InferenceRequest) -> str:
 
 def _latency(request: InferenceRequest, best: ServingOption) -> str:
     """Say how long the first token and the next ones take, and at which load."""
-    if "level" in best:
+    if "level" in best:  # simulated: percentiles instead of means
         figures, at = best["level"]["figures"], best["level"]["requests_per_s"]
         times = {"TTFT": figures["ttft_p95_ms"], "TPOT": figures["tpot_p95_ms"]}
         percentiles = " and ".join(f"{name} {ms:,.3g} ms" for name, ms in times.items() if ms is not None)
@@ -948,18 +877,9 @@ def _cheaper_term(options: list[ServingOption]) -> ServingOption | None:
     best = options[0]
     bound = [row for row in options if OPTIONS[row["option"]].family == "committed"]
     least = min(bound, key=lambda row: row["usd_per_mtok"], default=best)
+    # a saving of 1 % is none, against a term of months
     stays = OPTIONS[best["option"]].family == "committed" or least["usd_per_mtok"] > 0.99 * best["usd_per_mtok"]
     return None if stays else least
-
-
-def _committed(options: list[ServingOption]) -> str:
-    """Say what the cheapest commitment costs beside an answer without one, where it costs less."""
-    best, least = options[0], _cheaper_term(options)
-    if least is None:
-        return ""
-    same = (cluster(least), least["provider"]) == (cluster(best), best["provider"])
-    where = "" if same else f" on {least['gpus']:,} × {least['gpu']} at {least['provider']}"
-    return f" With a {least['term_months']}-month commitment: {_digits(least['usd_per_mtok'])} USD{where}."
 
 
 def _cheaper_hosted(
@@ -972,10 +892,6 @@ def _cheaper_hosted(
     hosted = min(same, key=lambda row: row["usd_per_mtok"])
     return hosted if hosted["usd_per_mtok"] * best["tokens_per_month"] / MTOK < best["usd_per_month"] else None
 
-
-def _cheaper_api(
-    request: InferenceRequest, architecture: Architecture, best: ServingOption, api: Sequence[Hosted]
-) -> str:
     """Say that an API is the way to go, where it costs less than the smallest machine."""
     hosted = _cheaper_hosted(request, architecture, best, api)
     if hosted is None:
@@ -1014,8 +930,9 @@ _SERVED_BY = {
 
 def _unsaid(request: InferenceRequest, best: ServingOption, catalog: Catalog) -> list[str]:
     """Say what would narrow the range of speed most; nothing where doubts beyond that one fill the widest range."""
+    # speeds at both ends of the range, against the point
     slow, fast = best["tpot_ms"] / best["tpot_ms_high"], best["tpot_ms"] / best["tpot_ms_low"]
-    if request.own_speed is not None or np.log(fast) > WIDEST - 1e-9:
+    if request.own_speed is not None or np.log(fast) > WIDEST - 1e-9:  # a range that is cut says nothing of its parts
         return []
     ranges, open_doubts = serving_calibration(catalog).ranges, list[Doubt]()
     if request.server is None:
@@ -1034,7 +951,7 @@ def served_by(request: InferenceRequest) -> str:
     return "taken as served with default settings (--server says otherwise)"
 
 
-def said(request: InferenceRequest, architecture: Architecture) -> list[str]:
+def statements(request: InferenceRequest, architecture: Architecture) -> list[str]:
     """Say what the answer takes for granted."""
     lines = [
         f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}, {served_by(request)}."
@@ -1064,22 +981,10 @@ def said(request: InferenceRequest, architecture: Architecture) -> list[str]:
     return lines
 
 
-def _beyond_level(best: ServingOption) -> list[str]:
-    """Say that so many replicas are sent more than keeps the service level, and how many would keep it."""
-    if "level" not in best or best["level"]["requests_per_s"] <= best["level"]["held_requests_per_s"] * (1 + 1e-9):
-        return []
-    sent, holds = best["level"]["requests_per_s"], best["level"]["held_requests_per_s"]
-    return [
-        f"A replica is sent {sent:.3g} requests/s in the busiest hour and keeps the service level up to {holds:.3g}:"
-        f" {np.ceil(sent * best['replicas'] / holds - 1e-9):,.0f} replicas would keep it. Beyond capacity times grow as"
-        " long as the hour lasts."
-    ]
-
-
 _UNMEASURED = "nobody measured"
 
 
-def warnings(
+def _warnings(
     request: InferenceRequest,
     architecture: Architecture,
     market: Market,
@@ -1087,23 +992,29 @@ def warnings(
     hosted: HostedBeside,
 ) -> list[str]:
     """Return what a reader must know of the whole answer."""
-    notices = [
-        *([_QUEUE_CAVEAT] if request.has_demand and not request.has_level else []),
-        *_beyond_level(options[0]),
-        *architecture.warnings,
-        *outside_region(market.facts.placeless),
-    ]
+    notices = [_QUEUE_CAVEAT] if request.has_demand and not request.has_level else []
+    best = options[0]
+    if "level" in best:
+        sent, holds = best["level"]["requests_per_s"], best["level"]["held_requests_per_s"]
+        if sent > holds * (1 + 1e-9):  # stated replicas may be too few
+            replicas = np.ceil(sent * best["replicas"] / holds - 1e-9)
+            notices.append(
+                f"A replica is sent {sent:.3g} requests/s in the busiest hour and keeps the service level up to"
+                f" {holds:.3g}: {replicas:,.0f} replicas would keep it. Beyond capacity times grow as long as the hour"
+                " lasts."
+            )
+    notices += [*architecture.warnings, *filters.outside_region(market.facts.placeless)]
     if architecture.status == "synthesised":
         notices.append(
             f"{architecture.name} is synthesised from its size; give a config.json for its exact dimensions."
         )
-    doubted = ("speed extrapolated", _UNMEASURED)
+    doubted = ("speed extrapolated", _UNMEASURED)  # of an option, what makes the whole answer doubtful: it comes first
     beyond = [f"The first offer: {note}." for note in options[0]["notes"] if note.startswith(doubted)]
     notices[:0] = beyond
     limit = architecture.max_sequence_tokens
     if limit and request.tokens_per_request > limit:
         notices.append(f"Requests of {request.tokens_per_request:,.0f} tokens exceed the model's limit of {limit:,}.")
-    if any(entry["stale"] for entry in hosted["api"]):
+    if any(price["stale"] for price in hosted["api"]):
         notices.append(f"Some hosted prices are more than {costing.STALE_DAYS} days old.")
     return notices
 
@@ -1125,6 +1036,7 @@ def _beside_apis(
         return {"api": [], "api_note": f"No hosted price of {architecture.name} or a comparable model is on record."}
     offer = market.facts.offers[int(pairs.offer[best])]
     plan = int(pairs.plan[best])
+    # the smallest group that can be bought: a unit with the replicas that it holds, or the units of one replica
     unit, replica = float(offer.gpus), float(plans.gpus[plan])
     per_unit = max(float(unit // replica), 1.0)
     gpus = unit if unit >= replica else float(np.ceil(replica / unit)) * unit
@@ -1135,6 +1047,7 @@ def _beside_apis(
     against = api[0]
     point = costing.break_even(hourly, speed, spare, against["usd_per_mtok"])
     middle = point["tokens_per_month"] or speed * SECONDS_PER_HOUR * HOURS_PER_MONTH
+    # around the volume at which both cost the same, else around what the group serves
     line = costing.curve(hourly, speed, spare, against["usd_per_mtok"], middle)
     return {
         "api": api,
@@ -1148,12 +1061,19 @@ def _beside_apis(
     }
 
 
-def left_out(priced: Priced, offers: Integers, order: Integers) -> list[tuple[int, int, str]]:
+def _left_out(priced: Priced, offers: Integers, order: Integers) -> list[tuple[int, int, str]]:
     """Return the offers that serve nothing, each with its cheapest pair, where there is one, and the reason."""
     request, market, plans, pairs = priced
-    served, reasons = {int(pairs.offer[row]) for row in order}, _key_reasons(plans)
+    ranked_offers = {int(pairs.offer[row]) for row in order}
+    # per key the most telling reason why its plans fail: latency before memory, nothing if one serves
+    reasons: dict[int, str] = {}
+    telling = {"": 0, "level": 1, "tpot": 2, "ttft": 3, "memory": 4}
+    for key, code in zip(plans.key.tolist(), plans.reason.tolist(), strict=True):
+        name = REASONS[code]
+        if key not in reasons or telling[name] < telling[reasons[key]]:
+            reasons[key] = name
     dear_first = np.argsort(-pairs.costs.budget_usd)
-    cheapest = dict(zip(pairs.offer[dear_first].tolist(), dear_first.tolist(), strict=True))
+    cheapest = dict(zip(pairs.offer[dear_first].tolist(), dear_first.tolist(), strict=True))  # the last of a key stays
     stay = set(lasting(market, offers).tolist())
 
     def reason_of(number: int) -> str:
@@ -1163,31 +1083,20 @@ def left_out(priced: Priced, offers: Integers, order: Integers) -> list[tuple[in
             month = float(pairs.costs.budget_usd[cheapest[number]])
             return f"a month needs {month:,.2f} USD or more, over the budget of {request.max_cost_usd:,.2f} USD"
         supply = market.supply
-        text = EXPLAIN[reasons.get(int(supply.key[number]), "memory")]
+        text = _EXPLAIN[reasons.get(int(supply.key[number]), "memory")]
         return text.format(gpus=int(supply.largest_gpus[number]), why=supply.cap_reasons[number])
 
-    unserved = (number for number in offers.tolist() if number not in served)
+    unserved = (number for number in offers.tolist() if number not in ranked_offers)
     return [(number, cheapest.get(number, NO_PAIR), reason_of(number)) for number in unserved]
 
 
-EXPLAIN = {
+_EXPLAIN = {
     "": "a replica needs more than the {gpus} accelerators that one order hosts ({why})",
     "memory": "the weights and one sequence do not fit {gpus} accelerators ({why})",
     "ttft": "the first token is too slow even without a queue",
     "tpot": "tokens are too slow even at a batch of one",
     "level": "a replica does not keep the service level, costs far more within it, or has a cheaper layout",
 }
-
-
-def _key_reasons(plans: Plans) -> dict[int, str]:
-    """Return, per key, the most telling reason why its plans fail: latency before memory, nothing if one serves."""
-    reasons: dict[int, str] = {}
-    rank = {"": 0, "level": 1, "tpot": 2, "ttft": 3, "memory": 4}
-    for key, code in zip(plans.key, plans.reason, strict=True):
-        name = REASONS[int(code)]
-        if int(key) not in reasons or rank[name] < rank[reasons[int(key)]]:
-            reasons[int(key)] = name
-    return reasons
 
 
 # --- Does a model fit an accelerator for serving, on how many, how fast; and which accelerators serve it at all.
@@ -1208,18 +1117,16 @@ def serving_fit_payload(
     """
     architecture = catalog.architecture(request.model)
     market = market_of(catalog)
-    keys = keys_of(catalog, gpu)
+    keys = _keys_of(catalog, gpu)
     gpus = gpus or catalog.gpus_in(gpu)
-    for asked in request.relaxed():
-        request, plans = asked, served(catalog, architecture, keys, asked, gpus)
+    for question in request.relaxed():
+        request, plans = question, served(catalog, architecture, keys, question, gpus)
         if plans.serves.any():
             break
-    entries = [entry(request, market, plans, index, key, gpus) for index, key in enumerate(keys)]
-    excluded = [row[1] for row in entries if row[1] is not None]
-    options = sorted(
-        (row[0] for row in entries if row[0] is not None),
-        key=lambda row: (row["usd_per_hour"] is None, row["usd_per_hour"] or 0.0, row["gpus"], row["gpu"]),
-    )
+    entries = [_entry(request, market, plans, index, key, gpus) for index, key in enumerate(keys)]
+    excluded = [reason for _, reason in entries if reason is not None]
+    options = [row for row, _ in entries if row is not None]
+    options.sort(key=lambda row: (row["usd_per_hour"] is None, row["usd_per_hour"] or 0.0, row["gpus"], row["gpu"]))
     if gpu is not None and not options:
         on = "" if gpus is None else f"{gpus} × "
         raise NothingFitsError(
@@ -1227,64 +1134,57 @@ def serving_fit_payload(
             "Try a narrower --precision, more accelerators, or looser targets."
         )
     fewest = min(options, key=lambda row: (row["memory_gb"] * row["gpus"], row["gpus"], row["gpu"]), default=None)
+    lead = f"{architecture.name}: no accelerator serves this; the reasons are below."
+    if fewest is not None:
+        cheap = options[0]
+        price = "" if cheap["usd_per_hour"] is None else f" for {cheap['usd_per_hour']:.2f} USD an hour"
+        small = f"the least memory is {fewest['gpus']} × {fewest['gpu']}"
+        lead = f"{architecture.name}: {small}; the cheapest is {cheap['gpus']} × {cheap['gpu']}{price}."
+    # which hold the model only with more of their memory than engines take by default
+    tight, remarks = [f"{row['gpus']} × {row['gpu']}" for row in options if row.get("tight")], []
+    if tight:
+        names = ", ".join(tight[:4]) + (f" and {len(tight) - 4} more" if len(tight) > 4 else "")
+        remarks.append(
+            f"On {names} it runs only with {serving.TIGHT_MEMORY:.0%} of the memory (--gpu-memory-utilization"
+            f" {serving.TIGHT_MEMORY:g}), short passes and {serving.TIGHT_SCORED:g} requests at once or fewer."
+        )
     return {
         "kind": "serving_fit",
         **frame(request.to_dict(), catalog.as_of, catalog.version),
         "fits": bool(options),
-        "lead": _lead_of_fit(architecture.name, options, fewest),
+        "lead": lead,
         "said": [
             f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine},"
             f" {served_by(request)}.",
-            *_targets_said(request),
+            *_target_sentences(request),
         ],
         "smallest": fewest,
         "cheapest": next((row for row in options if row["usd_per_hour"] is not None), None),
         "options": options,
         "excluded": excluded,
-        "warnings": [*catalog.taken(gpu), *architecture.warnings, *_tight_notes(options)],
+        "warnings": [*catalog.taken(gpu), *architecture.warnings, *remarks],
         "sources": {},
     }
 
 
 def fewest_for_load(catalog: Catalog, request: InferenceRequest, key: Key, most: int) -> ModelDeployment | None:
     """Return the fewest of an accelerator in one's own machines, at most so many, that carry a load."""
-    for asked in request.relaxed():
-        plans = served(catalog, catalog.architecture(request.model), [key], asked, most)
+    for question in request.relaxed():
+        plans = served(catalog, catalog.architecture(request.model), [key], question, most)
         if plans.serves.any():
             break
     if not len(plans):
         return None
     replicas = replicas_for(request, plans.output_tokens_per_s) + request.redundancy
     gpus = np.where(plans.serves, replicas * plans.gpus, np.inf)
+    # the fewest accelerators; of equals the fastest replica
     first = int(np.lexsort((-plans.output_tokens_per_s, gpus))[0])
     if gpus[first] > most:
         return None
     return serving_deployment(plans, first, key, request, Replicas(int(replicas[first])))
 
 
-def _tight_notes(options: Sequence[Serves]) -> list[str]:
-    """Say which accelerators hold the model only with more of their memory than engines take by default."""
-    names = [f"{row['gpus']} × {row['gpu']}" for row in options if row.get("tight")]
-    if not names:
-        return []
-    some = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return [
-        f"On {some} it runs only with {serving.TIGHT_MEMORY:.0%} of the memory (--gpu-memory-utilization"
-        f" {serving.TIGHT_MEMORY:g}), short passes and {serving.TIGHT_SCORED:g} requests at once or fewer."
-    ]
-
-
-def _lead_of_fit(model: str, options: Sequence[Serves], fewest: Serves | None) -> str:
-    """Return the answer in one sentence."""
-    if not options or fewest is None:
-        return f"{model}: no accelerator serves this; the reasons are below."
-    cheap = options[0]
-    price = "" if cheap["usd_per_hour"] is None else f" for {cheap['usd_per_hour']:.2f} USD an hour"
-    small = f"the least memory is {fewest['gpus']} × {fewest['gpu']}"
-    return f"{model}: {small}; the cheapest is {cheap['gpus']} × {cheap['gpu']}{price}."
-
-
-def keys_of(catalog: Catalog, gpu: str | None) -> list[Key]:
+def _keys_of(catalog: Catalog, gpu: str | None) -> list[Key]:
     """Return the accelerators to try, each in its usual node, and the MIG instances of those that have them.
 
     A family is its flagship, as in every question about one accelerator.
@@ -1313,14 +1213,14 @@ def mig_key(a: Accelerator, compute: int, memory: int) -> Key:
         id=name,
         memory_gib=a.memory_gib * part,
         hbm_gb_per_s=a.hbm_gb_per_s * part,
-        scaleup_gb_per_s=0.0,
+        scaleup_gb_per_s=0.0,  # instances have no NVLink between them
         scaleup_gpus=1,
         **peaks,
     )
     return Key(instance, System(f"{name}-alone", name, "synthesised", name, 1, 0.0, 1, None, status="synthesised"))
 
 
-def entry(
+def _entry(
     request: InferenceRequest, market: Market, plans: Plans, index: int, key: Key, gpus: int | None = None
 ) -> tuple[Serves, None] | tuple[None, ServesNot]:
     """Return what one accelerator can do: its smallest replica that serves, or why none does.
@@ -1329,19 +1229,24 @@ def entry(
     """
     plan, replicas = best_plan(plans, index, None if gpus is None else Accelerators(gpus))
     if plan is None or not plans.serves[plan]:
+        # the last reason of the list is the one that came nearest: latency is only tried of what fits
         codes = sorted({int(code) for code in plans.reason[plans.key == index]}, reverse=True)
         name = REASONS[codes[0]] if codes else "memory"
         few = "the weights and one sequence do not fit so few"
         reason = few if gpus is not None and name == "memory" else REASONS_IN_WORDS[name]
         return None, ServesNot(gpu=key.accelerator.id, reason=reason)
-    d, one = plans.deployments[plan], serving_deployment(plans, plan, key, request, replicas)
-    taken = int(one.accelerators) if gpus is None else gpus
-    hire = cheapest(market, key.accelerator.id, taken)
+    d, deployment = plans.deployments[plan], serving_deployment(plans, plan, key, request, replicas)
+    count = int(deployment.accelerators) if gpus is None else gpus
+    hire = cheapest(market, key.accelerator.id, count)
+    offer_text = ""
+    if hire is not None:
+        sold = hire.offer
+        offer_text = f"{sold.provider} {sold.instance_type} ({sold.region or sold.region_scope})"
     row: Serves = {
         "gpu": key.accelerator.id,
         "memory_gb": key.accelerator.memory_gib * (GIB / GB),
         "fits": True,
-        "gpus": taken,
+        "gpus": count,
         "replicas": int(replicas),
         "tight": bool(plans.tight[plan]),
         "layout": {"tensor": d.tensor, "data": d.data, "pipeline": d.pipeline},
@@ -1350,20 +1255,15 @@ def entry(
         "batch_that_fits": int(plans.capacity[plan]),
         "ttft_ms": float(plans.ttft_s[plan]) * MS_PER_S,
         "tpot_ms": float(plans.tpot_s[plan]) * MS_PER_S,
-        "output_tokens_per_s": one.tokens_per_s,
-        "output_tokens_per_s_low": one.tokens_per_s_low,
-        "output_tokens_per_s_high": one.tokens_per_s_high,
+        "output_tokens_per_s": deployment.tokens_per_s,
+        "output_tokens_per_s_low": deployment.tokens_per_s_low,
+        "output_tokens_per_s_high": deployment.tokens_per_s_high,
         "bottleneck": bottleneck(plans, plan),
         "memory": memory(plans, plan, request),
         "usd_per_hour": None if hire is None else hire.usd_per_hour,
-        "offer": "" if hire is None else _sold_as(hire.offer),
+        "offer": offer_text,
     }
     return row, None
-
-
-def _sold_as(offer: Offer) -> str:
-    """Say who sells what where."""
-    return f"{offer.provider} {offer.instance_type} ({offer.region or offer.region_scope})"
 
 
 REASONS_IN_WORDS = {
