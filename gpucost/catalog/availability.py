@@ -97,7 +97,7 @@ class Availability:
                 newest_days[provider] = max(days)
         return newest_days
 
-    def told(self, on: date, providers: Collection[str] | None = None) -> str:
+    def summary(self, on: date, providers: Collection[str] | None = None) -> str:
         """Say how old the lists of each seller are, and how to renew them; nothing where there are none."""
         parts, oldest = [], 0
         for provider, day in sorted(self.days.items()):

@@ -53,11 +53,11 @@ class _Layered(Shipped):
         known_as_of: date | None,
         root: Path,
         layers: dict[str, Path],
-        kept_at: str | Path | None = None,
+        store_at: str | Path | None = None,
         pinned_version: str | None = None,
     ) -> None:
         super().__init__(root, as_of, known_as_of)
-        self._layers, self._kept_at, self._pinned_version = layers, kept_at, pinned_version
+        self._layers, self._store_at, self._pinned_version = layers, store_at, pinned_version
         self._over = False  # whether refreshed sources and tokens lie over the shipped tables
         self._laid: list[PriceBook] | None = None
         self.ended: Counter[str] = Counter()  # offers that are no more, by reason; counted when the offers are read
@@ -96,7 +96,7 @@ class _Layered(Shipped):
         if version == "shipped" or (version is not None and version == self.shipped_version):
             return None
         # the user's own folder of refreshed prices need not be there
-        if self._kept_at is None or (isinstance(self._kept_at, Path) and not self._kept_at.is_dir()):
+        if self._store_at is None or (isinstance(self._store_at, Path) and not self._store_at.is_dir()):
             if version is not None:
                 raise self._unknown_version([])
             return None
@@ -104,7 +104,7 @@ class _Layered(Shipped):
 
         last = None
         if version is not None:
-            ids = [snapshot.id for snapshot in opened(self._kept_at).snapshots]
+            ids = [snapshot.id for snapshot in opened(self._store_at).snapshots]
             # a snapshot by its id, or by the stamp of an answer: day+digest of the facts+refreshed-id.id…, newest first
             _, digest, *layers = version.split("+") if "+" in version else ("", "", version)
             if not digest or digest == self.store.digest()[:12]:
@@ -113,7 +113,7 @@ class _Layered(Shipped):
             if last not in ids:
                 raise self._unknown_version(ids)
         until = min(self.as_of, self.known_as_of or self.as_of)
-        return refreshed(self._kept_at, until, self.looks_back, last)
+        return refreshed(self._store_at, until, self.looks_back, last)
 
     @cached_property
     def shipped_version(self) -> str:
@@ -225,10 +225,10 @@ def open_catalog(
     """
     day, known_day = parse_day(as_of, "as_of"), parse_day(known_as_of, "known_as_of")
     paths = {"--root": root, "--book": book, "--store": store}
-    folder, book_place, kept_at = (
+    folder, book_place, store_at = (
         value if value is None else FILE.read(value, argument) for argument, value in paths.items()
     )
-    store_path = kept_at or (None if folder else store_place())  # the user's store refreshes the shipped facts alone
+    store_path = store_at or (None if folder else store_place())  # the user's store refreshes the shipped facts alone
     catalog = Catalog(
         day, known_day, data_root(folder), book_layers(book_place), store_path, version or setting("catalog")
     )
@@ -286,7 +286,7 @@ class Catalog(_Layered):
             self.known_as_of,
             self.store.root,
             self._layers,
-            self._kept_at,
+            self._store_at,
             self._pinned_version,
         )
         laid = self.derived.get("laid_over", ())  # what a caller put in the place of a table, for this catalog alone
@@ -324,7 +324,7 @@ class Catalog(_Layered):
         if not isinstance(query, str):
             raise UsageError(f"a query must be text, not {gate.shown(query)}. Write it in SQL.")
         days = {"as_of": self.as_of, "known_as_of": self.known_as_of}
-        places = {"root": self.store.root, "layers": self._layers, "kept_at": self._kept_at}
+        places = {"root": self.store.root, "layers": self._layers, "store_at": self._store_at}
         filled: Mapping[str, Relation] = {}
         if question:
             if self.fill is None:
@@ -337,7 +337,7 @@ class Catalog(_Layered):
     def copied(self, tables: frozenset[str], history: bool = False) -> Store:
         """Return a store of its own with some tables; with all of them also views: `facts`, `prices` and the like."""
         # a store of its own: what is done to it, or locked in it, leaves this one as it is
-        copy = Catalog(self.as_of, self.known_as_of, self.store.root, self._layers, self._kept_at)
+        copy = Catalog(self.as_of, self.known_as_of, self.store.root, self._layers, self._store_at)
         copy.laid.ensure(*sorted(tables))
         if len(tables) == len(TABLES):
             from gpucost.catalog.shipped import facts_view
@@ -362,12 +362,12 @@ class Catalog(_Layered):
         return self.index(table)
 
     @cached_property
-    def _own_ids(self) -> frozenset[str]:
+    def _ids_of_books(self) -> frozenset[str]:
         return frozenset().union(*(book.all_ids for book in self.books))
 
     def _marked(self, record: _Marked) -> _Marked:
         """Mark what comes from the user's own book, or from an assumption of ours."""
-        is_of_user = record.source_id == OWN_SOURCE or getattr(record, "id", record.name) in self._own_ids
+        is_of_user = record.source_id == OWN_SOURCE or getattr(record, "id", record.name) in self._ids_of_books
         return replace(record, status="user") if is_of_user else record
 
     @cached_property
@@ -574,11 +574,11 @@ class Catalog(_Layered):
             if self.refreshed is not None:
                 self._lay_refreshed()
                 parts = self.refreshed
-                if history and not self.looks_back and self._kept_at is not None:
+                if history and not self.looks_back and self._store_at is not None:
                     from gpucost.catalog import books
 
                     # a catalog of today that shows a history needs every part that was kept, not the newest alone
-                    parts = books.refreshed(self._kept_at, self.as_of, True)
+                    parts = books.refreshed(self._store_at, self.as_of, True)
                 listed += parts.offers(self.store)
             if self.books:
                 from gpucost.catalog.books import price_views

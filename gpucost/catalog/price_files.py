@@ -157,19 +157,19 @@ def _rows_ready(store: Store, layer: str, drafts: Sequence[Draft]) -> Iterator[l
     ids = ", ".join(map(quoted, set(targets.values())))
     store.ensure("offers")
     shipped = {row["offer_id"] for row in store.fetch(f"SELECT offer_id FROM offers WHERE offer_id IN ({ids})")}
-    own_ids: set[str] = set()
+    ids_of_book: set[str] = set()
     waiting = list(range(1, len(drafts) + 1))
     while waiting:
         ready, awaited = [], set()
         for number in waiting:
             target = targets.get(number)
             may_wait = "like" in drafts[number - 1].values and target not in shipped
-            if target is None or target in own_ids or (target not in awaited and not may_wait):
+            if target is None or target in ids_of_book or (target not in awaited and not may_wait):
                 ready.append(number)
             awaited.add(str(target))
         ready = ready or waiting  # rows that are like one another in a circle: judged as they are, and refused
         yield ready
-        own_ids = {row["offer_id"] for row in store.fetch(f"SELECT offer_id FROM {layer}_offers")}
+        ids_of_book = {row["offer_id"] for row in store.fetch(f"SELECT offer_id FROM {layer}_offers")}
         waiting = sorted({*waiting} - {*ready})
 
 
@@ -415,15 +415,15 @@ def _forget(store: Store, layer: str) -> None:
         store.execute(f"DROP TABLE IF EXISTS {layer}_{table}")
 
 
-def _refuse_faults(store: Store, judged_rows: str, rows: _Rows, row_at: _RowAt, file: Path | None = None) -> int:
+def _refuse_faults(store: Store, rows_with_faults: str, rows: _Rows, row_at: _RowAt, file: Path | None = None) -> int:
     """Refuse the first row at fault, and more rows than a book may hold; return how many offers there are."""
     query = "SELECT min(n) FILTER (fault IS NOT NULL) AS first, count(DISTINCT offer_id) AS offers, count(*) AS rows"
-    summary = _fetch(store, f"{query} FROM ({judged_rows})", file)[0]
+    summary = _fetch(store, f"{query} FROM ({rows_with_faults})", file)[0]
     if (first := summary["first"]) is not None:
         file_or_sheet, row = rows.place(first)
         # how many rows are wrong in the same way tells a slip from a wrong column
-        query = f"""SELECT first(fault) AS fault, count(*) AS rows FROM ({judged_rows})
-            WHERE fault = (SELECT fault FROM ({judged_rows}) WHERE n = {first})"""
+        query = f"""SELECT first(fault) AS fault, count(*) AS rows FROM ({rows_with_faults})
+            WHERE fault = (SELECT fault FROM ({rows_with_faults}) WHERE n = {first})"""
         fault = _fetch(store, query, file)[0]
         column, reason = price_rows.fault_text(fault["fault"], *row_at(first))
         if fault["rows"] > 1:

@@ -579,7 +579,7 @@ def _check_price(gpu_hours: float, cost_usd: float, known: HourlyPrices | None, 
         return Check("price", UNKNOWN, implied, None, None, None, "USD per GPU-hour", reason)
     ok = known.low * _CHEAPEST_PLAUSIBLE <= implied <= known.high * _DEAREST_PLAUSIBLE
     reason += f" Prices run from {known.low:.2f} to {known.high:.2f}."
-    reason += f" The first that one can order on demand is {known.first.told()}, at {known.first.offer.provider}."
+    reason += f" The first that one can order on demand is {known.first.price_text()}, at {known.first.offer.provider}."
     verdict = POSSIBLE if ok else IMPLAUSIBLE
     return Check("price", verdict, implied, known.low, known.typical, known.high, "USD per GPU-hour", reason)
 

@@ -82,7 +82,7 @@ def coverage(
     if large := views.LARGE_CLOUDS & (allowed["provider"] or views.LARGE_CLOUDS):
         machines_of_large = views.machines(catalog, {**allowed, "provider": set(large)}, max_age_days)
         notes += views.unseen(machines_of_large, max_age_days)
-    if availability := catalog.availability.told(catalog.as_of, allowed["provider"]):
+    if availability := catalog.availability.summary(catalog.as_of, allowed["provider"]):
         notes.append(availability)
     out.rows(rows, "prices coverage", catalog, notes)
 
@@ -358,7 +358,7 @@ def refresh(
     from gpucost.arguments.kinds import once
     from gpucost.catalog import open_catalog
     from gpucost.errors import UsageError
-    from gpucost.refresh.changes import words_of
+    from gpucost.refresh.changes import changes_of
     from gpucost.refresh.run import Progress, RefreshOptions
     from gpucost.refresh.run import refresh as refreshed
 
@@ -386,7 +386,7 @@ def refresh(
         f"Snapshot {snapshot.id} in {folder.path}." if snapshot else "Nothing was published; what was there still is."
     )
     if publish is not None:
-        count = _published(folder, publish, words_of(outcomes, folder))
+        count = _published(folder, publish, changes_of(outcomes, folder))
         remarks.append(f"{count} snapshots in {publish}.")
     rows = []
     for outcome in outcomes:

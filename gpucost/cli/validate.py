@@ -61,7 +61,7 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
     doubts = doubts or file is not None  # who checks a file of their own wants to know
     summary = f"{report.files} files, {report.rows} rows: {len(report.faults)} faults, {len(report.doubts)} doubts"
     say(f"{summary}{'' if doubts or not report.doubts else ' (--doubts lists them)'}")
-    if file is None and (availability := catalog.availability.told(catalog.as_of)):
+    if file is None and (availability := catalog.availability.summary(catalog.as_of)):
         say(availability)
     rows = [*_rows("fault", report.faults), *(_rows("doubt", report.doubts) if doubts else [])]
     # a table of nothing says no more than the summary; a file for a program always has its rows

@@ -82,7 +82,7 @@ class Rentable(NamedTuple):
     chance: float  # that it can be had at about its quote
     refusal: str  # why its seller hosts no job of that size; empty where it does
 
-    def told(self) -> str:
+    def price_text(self) -> str:
         """Say the price and its day."""
         return f"{self.usd_per_gpu_hour:.2f} (seen {self.offer.observed_on})"
 

@@ -124,7 +124,7 @@ class Renter(Struct, frozen=True, dict=True):
             upfront = min(1.0, offer.upfront_usd / (offer.usd_per_hour * HOURS_PER_MONTH * offer.term_months))
         region_text = f" in {offer.region}" if offer.region else ""
         rule = OPTIONS[offer.option]
-        note = f"{offer.provider} {offer.instance_type}{region_text}, {rule.label}, {entry.told()}"
+        note = f"{offer.provider} {offer.instance_type}{region_text}, {rule.label}, {entry.price_text()}"
         if entry.paid_ratio > 1:
             note += f"; {entry.paid_ratio:.3g} accelerators are paid for each that is needed: machines are sold whole"
         if entry.refusal:

@@ -13,7 +13,7 @@ _MOST = 400  # rows of a table of changes
 _LEAST_MOVE = 0.0005  # of a price: below it a listing was rounded otherwise
 
 
-def words_of(outcomes: Sequence[SourceOutcome], folder: Folder) -> str:
+def changes_of(outcomes: Sequence[SourceOutcome], folder: Folder) -> str:
     """Return the changes of a refresh as Markdown: by source what moved, came and went, and what waits for a yes."""
     lines = ["# Prices refreshed", ""]
     for item in outcomes:

@@ -348,7 +348,7 @@ def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
     was_gone = "EXISTS (SELECT 1 FROM earlier AS e WHERE e.gone AND e.offer_id = p.offer_id)"
     size = f"SELECT count(*) FILTER (NOT gone), count(*) FILTER (gone AND NOT {was_gone}) FROM part AS p"
     rows, gone = desk.connection.execute(size).fetchone() or (0, 0)
-    held = {} if accept else dict(_reasons(desk, "doubt"))
+    held_back = {} if accept else dict(_reasons(desk, "doubt"))
     name = "coalesce(offer_id, concat_ws(' ', provider, instance_type, listed_as))"
     shown = examples(desk, "doubted", name, "usd_per_hour")
     # offers of places that were listed, that are in the part and were not listed: something unknown may be them
@@ -357,7 +357,9 @@ def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
         (SELECT 1 FROM doubted AS c WHERE c.provider = p.provider AND c.option = p.option
         AND c.region IS NOT DISTINCT FROM p.region)"""
     kept = (desk.connection.execute(sql).fetchone() or (0,))[0]
-    verdict = CandidateVerdict(rows, new, changed, same, gone, held, dict(_reasons(desk, "fault")), shown, kept=kept)
+    verdict = CandidateVerdict(
+        rows, new, changed, same, gone, held_back, dict(_reasons(desk, "fault")), shown, kept=kept
+    )
     count_unknown(desk, verdict)
     return verdict
 

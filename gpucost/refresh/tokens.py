@@ -152,12 +152,12 @@ def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
         raise CheckFailedError(
             f"it lists {listed:,} models where it listed {earlier:,} before; --accept publishes them."
         )
-    held = {} if accept else dict(desk.connection.execute(reasons.format("doubt")).fetchall())
+    held_back = {} if accept else dict(desk.connection.execute(reasons.format("doubt")).fetchall())
     left_out = dict(desk.connection.execute(reasons.format("fault")).fetchall())
     ended = """SELECT count(*) FROM earlier AS e WHERE valid_until IS NULL AND NOT EXISTS (
         SELECT 1 FROM judged AS j WHERE j.provider = e.provider AND j.listing = e.listing)"""
     gone = (desk.connection.execute(ended).fetchone() or (0,))[0]
     shown = examples(desk, "judged", "concat_ws(' ', provider, listing)", "output_usd_per_mtok")
-    verdict = CandidateVerdict(current, new, changed, same, gone, held, left_out, shown)
+    verdict = CandidateVerdict(current, new, changed, same, gone, held_back, left_out, shown)
     count_unknown(desk, verdict)
     return verdict

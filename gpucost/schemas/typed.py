@@ -155,8 +155,8 @@ def _is_other_unit(name: str, column: str) -> bool:
     """
     # `EUR per GPU-hour` states its unit as eur_per_gpu_hour does
     low = re.sub(r"\W+", "_", name.lower())
-    unit, unit_wanted = unit_of(low), unit_of(column)
+    unit, needed_unit = unit_of(low), unit_of(column)
     foreign = re.search(r"[€£¥₹]", name) or re.match(r"(eur|gbp|jpy|cny|chf|inr|cad|aud|sek|nok|dkk|krw)(_|$)", low)
     # beside the unit itself: none, a share of nothing in particular, or plain USD
-    alike = ("", unit_wanted, *(_SHARES if not unit_wanted else unit_wanted.split()[:1]))
+    alike = ("", needed_unit, *(_SHARES if not needed_unit else needed_unit.split()[:1]))
     return bool(foreign) or unit not in alike

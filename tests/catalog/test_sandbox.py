@@ -28,7 +28,7 @@ def answered(catalog, monkeypatch):
     """Return a function that does here what the process of a query does, short of bounding itself."""
     monkeypatch.setattr(query, "_bound", lambda _: None)
     monkeypatch.setattr(query, "_days_without_pytz", lambda: None)
-    usual = {"as_of": catalog.as_of, "known_as_of": None, "root": catalog.store.root, "layers": None, "kept_at": None}
+    usual = {"as_of": catalog.as_of, "known_as_of": None, "root": catalog.store.root, "layers": None, "store_at": None}
 
     def asked(text, **places):
         out = io.BytesIO()
@@ -92,7 +92,7 @@ def outside(request, tmp_path, monkeypatch):
     places = {"root": world(tmp_path / "data"), "as_of": date(2025, 7, 1)}
     if request.param == "store":
         publish(Folder(lying), [row(2.0, "2025-06-01")], "2025-06-01")
-        return {**places, "kept_at": lying}
+        return {**places, "store_at": lying}
     if request.param == "parquet":
         write_part(tmp_path / "offers.parquet", [row(2.0, "2025-06-01")])
         (tmp_path / "offers.parquet").rename(lying / "offers.parquet")
