@@ -224,12 +224,9 @@ def check_folder(root: Path) -> Report:
             # shipped files hold the schema's columns in its order, so that they load without being sniffed
             header, names = read_cells(path)[0][1], list(table.names)
             if header != names:
-                same = set(header) == set(names)
-                rule = (
-                    "the columns of shipped files stand in the schema's order"
-                    if same
-                    else "shipped files hold every column"
-                )
+                rule = "shipped files hold every column"
+                if set(header) == set(names):
+                    rule = "the columns of shipped files stand in the schema's order"
                 report.add(Fault(str(path), 1, None, f"{rule} of {table.name}: {', '.join(names)}"), root)
             if not faults:
                 places = zip(line_numbers(path), rows, strict=True)

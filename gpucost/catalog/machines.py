@@ -8,7 +8,7 @@ from msgspec import Struct
 from gpucost.catalog.names import NameIndex
 from gpucost.errors import AmbiguousNameError
 
-MOST_KINDS = 6  # a word such as "standard", which machines of more kinds of accelerator share, names no machine
+_MOST_KINDS = 6  # a word such as "standard", which machines of more kinds of accelerator share, names no machine
 
 
 class MachineOnSale(Struct, frozen=True):
@@ -39,7 +39,7 @@ def machine_among(index: NameIndex, name: str) -> MachineOnSale | None:
     for id_ in ids:
         example_of.setdefault(str(index.rows[id_]["accelerator_id"]), id_)
         counts.add(int(index.rows[id_]["gpus"]))
-    if not 0 < len(example_of) <= MOST_KINDS:
+    if not 0 < len(example_of) <= _MOST_KINDS:
         return None
     if len(example_of) > 1:
         raise AmbiguousNameError("machine", name, list(example_of.values()))

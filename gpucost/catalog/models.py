@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _NOT_SHOWN = ("name", "blocks", "stored_bytes", "mixer_bytes_each", "warnings")
 
 
-def licence_of(licences: Sequence[Mapping[str, Any]], model: str) -> str | None:
+def _licence_of(licences: Sequence[Mapping[str, Any]], model: str) -> str | None:
     """Return the licence of a model by the longest beginning of its name, in whole parts; None is not known.
 
     >>> known = [{"begins": "a-3", "licence": "MIT"}, {"begins": "a-3-70b", "licence": None}]
-    >>> licence_of(known, "a-3-8b"), licence_of(known, "a-3-70b-chat"), licence_of(known, "a-3.1-8b")
+    >>> _licence_of(known, "a-3-8b"), _licence_of(known, "a-3-70b-chat"), _licence_of(known, "a-3.1-8b")
     ('MIT', None, None)
     """
     alike = [row for row in licences if f"{model}-".startswith(f"{row['begins']}-")]
@@ -45,7 +45,7 @@ def model_rows(
         counts = {
             "id": item.name,
             "family": item.family,
-            "licence": licence_of(licences, item.name) if row else None,
+            "licence": _licence_of(licences, item.name) if row else None,
             "parameters": int(total[index]),
             "active_parameters": int(row.get("published_active_parameters") or active[index]),
             "published_parameters": row.get("published_parameters"),

@@ -46,10 +46,8 @@ def changes_of(outcomes: Sequence[SourceOutcome], folder: Folder) -> str:
             lines.append("")
         rows = [row for part in item.parts if part.kind == "offers" for row in moved(folder, item.source)]
         if rows:
-            lines += [
-                "| seller | machine | region | option | before | now | move |",
-                "|---|---|---|---|--:|--:|--:|",
-            ]
+            lines.append("| seller | machine | region | option | before | now | move |")
+            lines.append("|---|---|---|---|--:|--:|--:|")
         for row in rows[:_MOST]:
             machine = f"{row['instance_type']} ({row['gpus']} x {row['gpu']})"
             prices = f"{_usd(row['was'])} | {_usd(row['now'])} | {row['move']}"

@@ -158,17 +158,17 @@ WITH seen AS (
     SELECT gpu, {_FAMILY} AS family, median(usd_per_gpu_hour) AS usual,
         quantile_cont(usd_per_gpu_hour, 0.1) AS cheap FROM known_offers
     GROUP BY gpu, family HAVING count(*) >= 5
-), held AS (
+), present AS (
     SELECT provider, instance_type, gpu, option, usd_per_gpu_hour FROM known_offers
     UNION ALL SELECT provider, instance_type, gpu, option, usd_per_gpu_hour FROM earlier WHERE NOT gone
 ), sold AS (
-    SELECT DISTINCT provider, lower(instance_type) AS product, {_FAMILY} AS family FROM held
+    SELECT DISTINCT provider, lower(instance_type) AS product, {_FAMILY} AS family FROM present
 ), sellers AS (
-    SELECT provider, gpu, {_KIN} FROM held GROUP BY provider, gpu, family
-), named AS (
+    SELECT provider, gpu, {_KIN} FROM present GROUP BY provider, gpu, family
+), chips_of_names AS (
     SELECT DISTINCT gpu, unnest(list_distinct(list_append(string_split(gpu, '|'), gpu))) AS chip FROM candidate
 ), alike AS (
-    SELECT n.gpu, h.option, h.usd_per_gpu_hour FROM named AS n JOIN held AS h ON h.gpu = n.chip
+    SELECT n.gpu, h.option, h.usd_per_gpu_hour FROM chips_of_names AS n JOIN present AS h ON h.gpu = n.chip
 ), anybody AS (
     SELECT gpu, {_FAMILY} AS family, quantile_cont(usd_per_gpu_hour, 0.1) AS low,
         quantile_cont(usd_per_gpu_hour, 0.9) AS high FROM alike GROUP BY gpu, family

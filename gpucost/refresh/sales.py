@@ -40,7 +40,7 @@ _COLUMNS = {column.name: DUCKDB_TYPES[column.kind] for column in TABLES["availab
 
 Row = dict[str, Any]
 Place = tuple[str, str]  # machine and region
-ListName = tuple[str, str]  # provider and list
+_ListName = tuple[str, str]  # provider and list
 
 
 def machines_of(name: str) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def judge_sales(
     listed = _rows_of_lists(desk, verdict)
     # what each list said last: in the store, else in what is shipped
     refreshed = list(_rows(desk, f"SELECT * FROM read_parquet({file_name(earlier)})")) if earlier is not None else []
-    versions: dict[ListName, dict[str, dict[Place, Row]]] = defaultdict(lambda: defaultdict(dict))
+    versions: dict[_ListName, dict[str, dict[Place, Row]]] = defaultdict(lambda: defaultdict(dict))
     for row in (*known.sales, *refreshed):
         versions[row["provider"], row["list"]][row["source_id"]][row["machine"], row["region"]] = dict(row)
     before = {
@@ -90,7 +90,7 @@ def judge_sales(
     return verdict
 
 
-def _rows_of_lists(desk: Desk, verdict: CandidateVerdict) -> dict[ListName, dict[Place, Row]]:
+def _rows_of_lists(desk: Desk, verdict: CandidateVerdict) -> dict[_ListName, dict[Place, Row]]:
     """Return a row per list, machine and region; what cannot be read is counted."""
     # zones of a region are one: which of them has the machine is only shown
     zones: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
@@ -101,7 +101,7 @@ def _rows_of_lists(desk: Desk, verdict: CandidateVerdict) -> dict[ListName, dict
             continue
         for machine in machines_of(row["machine"]):
             zones[row["provider"], row["list"], machine, row["region"], row["evidence"]].append(row)
-    listed: dict[ListName, dict[Place, Row]] = defaultdict(dict)
+    listed: dict[_ListName, dict[Place, Row]] = defaultdict(dict)
     for (provider, name, machine, region, evidence), rows in zones.items():
         listed[provider, name][machine, region] = {
             "provider": provider,
@@ -126,7 +126,7 @@ def _either(marks: Iterable[bool | None]) -> bool | None:
 
 
 def _keep_apart(
-    desk: Desk, known: Known, listed: Mapping[ListName, dict[Place, Row]], earlier_unknown: Path | None
+    desk: Desk, known: Known, listed: Mapping[_ListName, dict[Place, Row]], earlier_unknown: Path | None
 ) -> None:
     """Take out of the lists machines without a price and regions that nobody knows; they wait in the table `apart`."""
     sellers = {provider for provider, _ in known.sold}
@@ -156,7 +156,7 @@ def _keep_apart(
 def _publishable(
     desk: Desk,
     verdict: CandidateVerdict,
-    name: ListName,
+    name: _ListName,
     rows: dict[Place, Row],
     before: Mapping[Place, Row],
     accept: bool,

@@ -79,13 +79,11 @@ class Desk:
         with file.open("w", newline="", encoding="utf-8", errors="replace") as out:
             writer = csv.writer(out, lineterminator="\n")
             for row in rows:
-                cells = (row.get(name) for name in columns)
-                writer.writerow(
-                    [
-                        " ".join(cell.replace("\0", " ").split())[:400] if isinstance(cell, str) else cell
-                        for cell in cells
-                    ]
-                )
+                cells = [row.get(name) for name in columns]
+                for place, cell in enumerate(cells):
+                    if isinstance(cell, str):  # on one line, and of a length that a cell may have
+                        cells[place] = " ".join(cell.replace("\0", " ").split())[:400]
+                writer.writerow(cells)
         texts = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in columns)
         # written as text and cast by the database: a cell that is no number becomes none, and the row stays
         typed = ", ".join(f"{cell_sql(name, kind)} AS {name}" for name, kind in columns.items())

@@ -45,9 +45,10 @@ def row_model(name: str) -> "type[BaseModel]":
     for column in table.columns:
         kind: Any = {"text": str, "integer": int, "number": float, "date": date, "flag": bool}[column.kind]
         reader = BeforeValidator(_reader(column))
-        fields[column.name] = (
-            (Annotated[kind, reader], ...) if column.required else (Annotated[kind | None, reader], None)
-        )
+        if column.required:
+            fields[column.name] = (Annotated[kind, reader], ...)
+        else:
+            fields[column.name] = (Annotated[kind | None, reader], None)
     return create_model(f"{table.name}_row", __config__=ConfigDict(extra="forbid"), **fields)
 
 
