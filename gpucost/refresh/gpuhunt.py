@@ -10,22 +10,13 @@ from functools import partial
 from pathlib import Path
 
 from gpucost.errors import DataError, UsageError
+from gpucost.refresh import source
 from gpucost.refresh.archive import unpacked
-from gpucost.refresh.source import (
-    MARKETS,
-    ONE_LIST,
-    Desk,
-    Source,
-    cell_sql,
-    columns_of,
-    csv_text,
-    providers,
-    require,
-)
+from gpucost.refresh.source import Desk, Source
 from gpucost.store.client import FetchError
 
 ADDRESS = "https://dstack-gpu-pricing.s3.eu-west-1.amazonaws.com"
-NAMES = providers("gpuhunt")  # of archives and files, and ours
+NAMES = source.providers("gpuhunt")  # of archives and files, and ours
 _COLUMNS = ("instance_name", "location", "price", "cpu", "memory", "gpu_count", "gpu_name", "gpu_memory", "spot")
 _VERSION = re.compile(r"(\d{4})(\d\d)(\d\d)(-\d+)?")
 _MOST_BYTES = 512e6  # of an archive, unpacked
@@ -75,23 +66,23 @@ def _read_archive(desk: Desk, url: str, seen_on: date, file_name: str, only: str
 
 def read(desk: Desk, file: Path, provider: str, seen_on: date) -> None:
     """Read the file of one provider; what Google sells by Dynamic Workload Scheduler carries a flag that says so."""
-    source = csv_text(file)
-    columns = columns_of(desk, source)
-    require(columns, _COLUMNS)
-    region = "NULL" if provider in ONE_LIST else "location"
+    reader = source.csv_text(file)
+    columns = source.columns_of(desk, reader)
+    source.require(columns, _COLUMNS)
+    region = "NULL" if provider in source.ONE_LIST else "location"
     if provider == "gcp":  # its locations are zones
         region = "regexp_replace(location, '-[a-z]$', '')"
-    tier = "'marketplace'" if provider in MARKETS else "NULL"
+    tier = "'marketplace'" if provider in source.MARKETS else "NULL"
     flags = "lower(coalesce(flags, ''))" if "flags" in columns else "''"
     option = f"""CASE WHEN contains({flags}, 'dws') AND contains({flags}, 'calendar') THEN 'calendar'
         WHEN contains({flags}, 'dws') THEN 'flex_start' WHEN lower(spot) IN ('true', '1') THEN 'spot'
         WHEN lower(spot) IN ('false', '0') THEN 'on_demand' ELSE 'not said' END"""
     desk.select(f"""SELECT '{provider}' AS provider, instance_name AS instance_type, gpu_name AS listed_as,
         try_cast(gpu_memory AS DOUBLE) AS gpu_memory_gib,
-        {cell_sql("gpu_count", "INTEGER")} AS gpus, {region} AS region, {tier} AS tier, {option} AS option,
+        {source.cell_sql("gpu_count", "INTEGER")} AS gpus, {region} AS region, {tier} AS tier, {option} AS option,
         try_cast(price AS DOUBLE) AS usd_per_hour, try_cast(cpu AS DOUBLE) AS vcpus,
         try_cast(memory AS DOUBLE) AS memory_gib, DATE '{seen_on}' AS observed_on
-        FROM {source} WHERE gpu_name IS NOT NULL AND try_cast(gpu_count AS DOUBLE) > 0
+        FROM {reader} WHERE gpu_name IS NOT NULL AND try_cast(gpu_count AS DOUBLE) > 0
             AND NOT starts_with(instance_name, 'a3-edgegpu')""")
 
 

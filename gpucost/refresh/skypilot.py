@@ -7,24 +7,12 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
+from gpucost.refresh import source
 from gpucost.refresh.machines import machines
-from gpucost.refresh.source import (
-    MARKETS,
-    NOT_READ,
-    ONE_LIST,
-    Desk,
-    Source,
-    cell_sql,
-    columns_of,
-    csv_text,
-    day_sql,
-    last_change,
-    providers,
-    require,
-)
+from gpucost.refresh.source import Desk, Source
 
 ADDRESS = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8/{cloud}/vms.csv"
-_CLOUDS = providers("skypilot")
+_CLOUDS = source.providers("skypilot")
 _COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "SpotPrice", "Region")
 _TPU = r"tpu-(v\d+[a-z]*)-(\d+)"
 _MOST_TPU_CHIPS = 256
@@ -37,36 +25,36 @@ def fetch(desk: Desk) -> None:
     def read_cloud(cloud: str) -> None:
         address = ADDRESS.format(cloud=cloud)
         file = desk.client.file(address, desk.path(f"{cloud}.csv"))
-        read(desk, str(file), _CLOUDS[cloud], last_change(desk, address))
+        read(desk, str(file), _CLOUDS[cloud], source.last_change(desk, address))
 
     desk.each({cloud: partial(read_cloud, cloud) for cloud in _CLOUDS})
 
 
 def read(desk: Desk, file: str, provider: str, seen_on: date | None) -> None:
     """Read the file of one cloud; it says no day of its own."""
-    source = csv_text(Path(file))
-    require(columns_of(desk, source), _COLUMNS)
-    rows = f"SELECT * FROM {source}"
+    reader = source.csv_text(Path(file))
+    source.require(source.columns_of(desk, reader), _COLUMNS)
+    rows = f"SELECT * FROM {reader}"
     if provider == "gcp":
-        _gcp(desk, rows, day_sql(seen_on))
+        _gcp(desk, rows, source.day_sql(seen_on))
         return
     # memory of the chip, where its catalogue says it: it tells variants apart
-    informed = rows if "GpuInfo" in columns_of(desk, source) else f"SELECT *, '' AS GpuInfo FROM ({rows})"
-    region = "NULL" if provider in ONE_LIST else "Region"
-    tier = "'marketplace'" if provider in MARKETS else "NULL"
+    informed = rows if "GpuInfo" in source.columns_of(desk, reader) else f"SELECT *, '' AS GpuInfo FROM ({rows})"
+    region = "NULL" if provider in source.ONE_LIST else "Region"
+    tier = "'marketplace'" if provider in source.MARKETS else "NULL"
     for option, price in (("on_demand", "Price"), ("spot", "SpotPrice")):
         desk.select(f"""SELECT '{provider}' AS provider, InstanceType AS instance_type, AcceleratorName AS listed_as,
             try_cast(regexp_extract(GpuInfo, 'SizeInMiB.{{1,4}}?(\\d+)', 1) AS DOUBLE) / 1024 AS gpu_memory_gib,
-            {cell_sql("AcceleratorCount", "INTEGER")} AS gpus, {region} AS region,
+            {source.cell_sql("AcceleratorCount", "INTEGER")} AS gpus, {region} AS region,
             '{option}' AS option, {tier} AS tier, try_cast({price} AS DOUBLE) AS usd_per_hour,
             try_cast(vCPUs AS DOUBLE) AS vcpus, try_cast(MemoryGiB AS DOUBLE) AS memory_gib,
-            {day_sql(seen_on)} AS observed_on
+            {source.day_sql(seen_on)} AS observed_on
             FROM ({informed}) WHERE AcceleratorName IS NOT NULL AND InstanceType IS NOT NULL
             AND {price} IS NOT NULL AND NOT ('{option}' = 'spot' AND try_cast({price} AS DOUBLE) = 0)
             AND NOT {_NO_GPU}""")
     desk.select(
         f"""SELECT DISTINCT '{provider}' AS provider, InstanceType || ' with ' || AcceleratorName AS description,
-        '{NOT_READ}' AS reason FROM ({informed}) WHERE AcceleratorName IS NOT NULL AND {_NO_GPU}""",
+        '{source.NOT_READ}' AS reason FROM ({informed}) WHERE AcceleratorName IS NOT NULL AND {_NO_GPU}""",
         "unknown",
     )
 

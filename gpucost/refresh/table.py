@@ -8,17 +8,8 @@ from gpucost import gate
 from gpucost.catalog.loader import file_name, named, quoted, refuse_long
 from gpucost.errors import DataError, UsageError
 from gpucost.limits import limit
-from gpucost.refresh.source import (
-    ALSO_CALLED,
-    LISTING,
-    Desk,
-    Source,
-    cell_sql,
-    columns_of,
-    csv_text,
-    day_sql,
-    has_digit,
-)
+from gpucost.refresh import source
+from gpucost.refresh.source import Desk, Source
 
 ENDINGS = (".csv", ".xlsx", ".parquet")
 
@@ -53,10 +44,10 @@ def read(desk: Desk, path: Path) -> None:
     if path.stat().st_size > limit("limit_book_file_bytes"):
         raise DataError(f"is larger than {limit('limit_book_file_bytes') / 1e6:,.0f} MB", file=path.name)
     if ending == ".csv":
-        source = csv_text(path)
+        reader = source.csv_text(path)
     elif ending == ".parquet":
         refuse_long(desk.connection, path, "limit_book_rows")
-        source = f"read_parquet({file_name(path)})"
+        reader = f"read_parquet({file_name(path)})"
     else:  # a workbook: its first sheet that has a header
         import csv
 
@@ -70,36 +61,38 @@ def read(desk: Desk, path: Path) -> None:
             writer = csv.writer(out)
             writer.writerow(sheets[0].header)
             writer.writerows(cells[: len(sheets[0].header)] for _, cells in sheets[0].rows)
-        source = csv_text(copy)
-    theirs = columns_of(desk, source)
+        reader = source.csv_text(copy)
+    theirs = source.columns_of(desk, reader)
     columns = mapping(theirs, desk.options.get("columns") or {}, path.name)
-    cells = {name: cell_sql(value, LISTING[name]) for name, value in columns.items()}
+    cells = {name: source.cell_sql(value, source.LISTING[name]) for name, value in columns.items()}
     if "upfront_usd" in cells:  # without one of two amounts the other is no price
         for name in ("usd_per_hour", "upfront_usd"):
             cells[name] = (
-                f"coalesce({cells[name]}, CASE WHEN {has_digit(columns[name])} THEN CAST('nan' AS DOUBLE) END)"
+                f"coalesce({cells[name]}, CASE WHEN {source.has_digit(columns[name])} THEN CAST('nan' AS DOUBLE) END)"
             )
     # a file from a computer whose clock is ahead is of today
     saved_on = min(date.fromtimestamp(path.stat().st_mtime), desk.today)
-    cells["observed_on"] = f"coalesce({cells.get('observed_on', 'NULL')}, {day_sql(saved_on)})"
+    cells["observed_on"] = f"coalesce({cells.get('observed_on', 'NULL')}, {source.day_sql(saved_on)})"
     selected = ", ".join(f"{cell} AS {name}" for name, cell in cells.items())
-    desk.select(f"SELECT {selected} FROM {source}")
+    desk.select(f"SELECT {selected} FROM {reader}")
 
 
 def mapping(theirs: set[str], stated: Mapping[str, str], name: str) -> dict[str, str]:
     """Return the SQL of each of our columns that a file has: what the user states, else what is called alike."""
     plain = {column.strip().lower().replace(" ", "_"): column for column in theirs}
     columns: dict[str, str] = {}
-    for ours in LISTING:
+    for ours in source.LISTING:
         if ours in stated:
             value = stated[ours]  # a column of the file, or =text for a constant
             if not value.startswith("=") and value not in theirs:
                 raise UsageError(f"{name} has no column {value!r}. It has {', '.join(sorted(theirs)[:30])}.")
             columns[ours] = quoted(value[1:]) if value.startswith("=") else named(value)
-        elif match := next((plain[spelling] for spelling in (ours, *ALSO_CALLED[ours]) if spelling in plain), None):
-            columns[ours] = named(match)
-    if unknown := sorted(set(stated) - set(LISTING)):
-        raise UsageError(f"no column is called {unknown[0]!r}. Ours are {', '.join(LISTING)}.")
+        else:
+            alike = [plain[spelling] for spelling in (ours, *source.ALSO_CALLED[ours]) if spelling in plain]
+            if alike:
+                columns[ours] = named(alike[0])
+    if unknown := sorted(set(stated) - set(source.LISTING)):
+        raise UsageError(f"no column is called {unknown[0]!r}. Ours are {', '.join(source.LISTING)}.")
     if missing := [column for column in ("provider", "usd_per_hour") if column not in columns]:
         raise UsageError(f"{name}: say what {missing[0]} is, such as --map {missing[0]}=<its column>.")
     if "instance_type" not in columns and "listed_as" in columns:  # as markets call what they sell: 8x H100

@@ -6,15 +6,9 @@ from pathlib import Path
 from gpucost.catalog.loader import empty_reader, file_name, quoted
 from gpucost.catalog.names import model_stem, squeezed
 from gpucost.errors import CheckFailedError
+from gpucost.refresh import integrity
 from gpucost.refresh.complete import UNDATED, load
-from gpucost.refresh.integrity import (
-    LEAST_COVERAGE,
-    MOVE_LIMIT,
-    CandidateVerdict,
-    count_unknown,
-    examples,
-    keep_unknown,
-)
+from gpucost.refresh.integrity import CandidateVerdict
 from gpucost.refresh.known import Known
 from gpucost.refresh.source import Desk
 from gpucost.schemas import TABLES
@@ -50,7 +44,7 @@ def judge_tokens(
     names = list(TABLES["hosted_tokens"].names)
     desk.connection.execute(f"CREATE OR REPLACE TABLE earlier AS {before}")
     desk.connection.execute(_JUDGED.replace("$copied", str(desk.copied).lower()))
-    keep_unknown(desk, _UNKNOWN_ROWS, earlier_unknown)
+    integrity.keep_unknown(desk, _UNKNOWN_ROWS, earlier_unknown)
     sure = "" if accept else "AND doubt IS NULL"
     cells = dict.fromkeys(names, "NULL") | {
         "provider": "provider",
@@ -128,8 +122,8 @@ SELECT t.*, m.model_id, w.was, w.was_in, CASE
     END AS fault, CASE
     WHEN fault IS NOT NULL THEN NULL
     WHEN output_usd_per_mtok < input_usd_per_mtok * 0.999 THEN 'output cheaper than input'
-    WHEN greatest(abs(output_usd_per_mtok / w.was - 1), abs(input_usd_per_mtok / w.was_in - 1)) > {MOVE_LIMIT}
-        THEN 'moved by more than {MOVE_LIMIT * 100:.0f} %'
+    WHEN greatest(abs(output_usd_per_mtok / w.was - 1), abs(input_usd_per_mtok / w.was_in - 1)) > {integrity.MOVE_LIMIT}
+        THEN 'moved by more than {integrity.MOVE_LIMIT * 100:.0f} %'
     END AS doubt
 FROM unique_rows AS t LEFT JOIN models AS m USING (listing) LEFT JOIN was AS w USING (provider, listing)"""
 
@@ -148,7 +142,7 @@ def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
     )
     if not current:
         raise CheckFailedError(f"none of its {rows:,} rows has a price of a known model.")
-    if earlier >= _FEW and listed < LEAST_COVERAGE * earlier and not accept:
+    if earlier >= _FEW and listed < integrity.LEAST_COVERAGE * earlier and not accept:
         raise CheckFailedError(
             f"it lists {listed:,} models where it listed {earlier:,} before; --accept publishes them."
         )
@@ -157,7 +151,7 @@ def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
     ended = """SELECT count(*) FROM earlier AS e WHERE valid_until IS NULL AND NOT EXISTS (
         SELECT 1 FROM judged AS j WHERE j.provider = e.provider AND j.listing = e.listing)"""
     gone = (desk.connection.execute(ended).fetchone() or (0,))[0]
-    shown = examples(desk, "judged", "concat_ws(' ', provider, listing)", "output_usd_per_mtok")
+    shown = integrity.examples(desk, "judged", "concat_ws(' ', provider, listing)", "output_usd_per_mtok")
     verdict = CandidateVerdict(current, new, changed, same, gone, held_back, left_out, shown)
-    count_unknown(desk, verdict)
+    integrity.count_unknown(desk, verdict)
     return verdict
