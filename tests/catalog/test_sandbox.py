@@ -26,7 +26,7 @@ def catalog():
 @pytest.fixture
 def answered(catalog, monkeypatch):
     """Return a function that does here what the process of a query does, short of bounding itself."""
-    monkeypatch.setattr(query, "_bound", lambda _: None)
+    monkeypatch.setattr(query, "_bound_process", lambda _: None)
     monkeypatch.setattr(query, "_days_without_pytz", lambda: None)
     usual = {"as_of": catalog.as_of, "known_as_of": None, "root": catalog.store.root, "layers": None, "store_at": None}
 
