@@ -190,12 +190,7 @@ def _locked(store: "Store", memory_limit_gb: float) -> "DuckDBPyConnection":
 
     Times are those of UTC.
     """
-    from types import ModuleType
-
-    # the database asks pytz for the one zone of moments: here it stands for the package, which is no need of ours
-    zones = ModuleType("pytz")
-    vars(zones)["timezone"] = _Utc
-    sys.modules.setdefault("pytz", zones)
+    _days_without_pytz()
     lying = ", ".join(f"{quoted(str(file))}, {file_name(file)}" for file in store.lying)
     connection = store.connection.cursor()
     connection.execute("SET TimeZone = 'UTC'")  # of this cursor: it takes over no setting of its session
@@ -209,6 +204,15 @@ def _locked(store: "Store", memory_limit_gb: float) -> "DuckDBPyConnection":
         store.execute(statement)
     connection.execute("BEGIN TRANSACTION READ ONLY")
     return connection
+
+
+def _days_without_pytz() -> None:
+    """Give the database the one zone that it asks pytz for, in this process alone; the package is no need of ours."""
+    from types import ModuleType
+
+    zones = ModuleType("pytz")
+    vars(zones)["timezone"] = _Utc
+    sys.modules.setdefault("pytz", zones)
 
 
 class _Utc(tzinfo):
