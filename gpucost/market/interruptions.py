@@ -155,7 +155,9 @@ class InterruptionRates:
         rule = OPTIONS[offer.option]
         if not rule.interruptible:
             return Rate((0.0, 0.0, 0.0), True)
-        return _with_longest(self.of(offer.provider, offer.instance_type, offer.region), rule.longest_hours)
+        rate = self.of(offer.provider, offer.instance_type, offer.region)
+        low, typical, high = (value + 1 / rule.longest_hours for value in rate.three)
+        return Rate((low, typical, high), rate.measured)
 
     def of(self, provider: str, instance_type: str, region: str) -> Rate:
         """Return the rate of one product in one region."""
@@ -167,12 +169,6 @@ class InterruptionRates:
                 return self._priors[provider, area]
         prior = unmeasured()
         return Rate((prior.low, prior.value, prior.high), False)
-
-
-@cache
-def _with_longest(rate: Rate, longest_hours: float) -> Rate:
-    low, typical, high = (value + 1 / longest_hours for value in rate.three)
-    return rate._replace(three=(low, typical, high))
 
 
 def held_ratio(rate: Rate, nodes: float, memory_gb_per_node: float) -> float:
