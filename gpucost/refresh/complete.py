@@ -33,8 +33,14 @@ _OTHER_METERS = {
 }
 
 
-_CHIPS = ("listed_as", "gpu_memory_gib", "provider", "form", "gpu", "gpu_assumed")
-_CHIP_KINDS = ("VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN")
+_CHIPS = {  # what a source calls a chip, beside what tells variants apart -> the chip here
+    "listed_as": "VARCHAR",
+    "gpu_memory_gib": "DOUBLE",
+    "provider": "VARCHAR",
+    "form": "VARCHAR",
+    "gpu": "VARCHAR",
+    "gpu_assumed": "BOOLEAN",
+}
 
 
 def load(desk: Desk, name: str, columns: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> None:
@@ -55,8 +61,11 @@ def complete(desk: Desk, known: Known) -> None:
         raise UsageError(f"the source names more than {_MOST_CHIPS:,} accelerators, which is not plausible.")
     # what its seller sells anyway settles a name that leaves two chips open
     sold = sold_by(known)
-    chips = [(*row, *chip_and_grounds(known, row[0], row[1], row[3], sold.get(row[2], frozenset()))) for row in names]
-    load(desk, "chips", dict(zip(_CHIPS, _CHIP_KINDS, strict=True)), chips)
+    chips = []
+    for listed_as, memory_gib, provider, form in names:
+        gpu, is_assumed = chip_and_grounds(known, listed_as, memory_gib, form, sold.get(provider, frozenset()))
+        chips.append((listed_as, memory_gib, provider, form, gpu, is_assumed))
+    load(desk, "chips", _CHIPS, chips)
     kinds = {"provider": "VARCHAR", "product": "VARCHAR", "gpu": "VARCHAR", "gpus": "INTEGER", "system_id": "VARCHAR"}
     load(desk, "products", kinds, known.products)
     # a price with a term is its hours and what is paid at the start, spread over the term

@@ -126,10 +126,11 @@ _UNKNOWN_ROWS = """SELECT provider, description, region, option, usd_per_hour, c
 def keep_unknown(desk: Desk, rows: str, earlier: Path | None) -> None:
     """Make the table `apart` of what nobody could read: since when, and when the source was last read without it."""
     key = ("provider", "description", "region", "option")
-    columns = ", ".join((*key, "first_seen_on", "absent_on"))
-    before = f"SELECT {columns} FROM read_parquet({file_name(earlier)})" if earlier is not None else None
-    if before is None:
-        before = "SELECT " + ", ".join(f"NULL AS {name}" for name in columns.split(", ")) + " WHERE false"
+    names = (*key, "first_seen_on", "absent_on")
+    if earlier is not None:
+        before = f"SELECT {', '.join(names)} FROM read_parquet({file_name(earlier)})"
+    else:
+        before = f"SELECT {', '.join(f'NULL AS {name}' for name in names)} WHERE false"
     same = " AND ".join(f"n.{name} IS NOT DISTINCT FROM e.{name}" for name in key)
     day = f"DATE '{desk.today}'"
     desk.connection.execute(f"""CREATE OR REPLACE TABLE apart AS
