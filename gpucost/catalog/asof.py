@@ -184,8 +184,9 @@ def prices_macro(booked: bool, usual_known_day: date | None = None, discounted: 
     With a usual day of knowledge it is `prices_on(on_day)`, too.
     """
     head = "CREATE OR REPLACE MACRO prices_on"
-    # the shipped facts alone need no joins with a book
-    body = _WINNERS + (_DISCOUNTED if discounted else _BOOKED if booked else _PLAIN)
+    body = _WINNERS + _PLAIN  # the shipped facts alone need no joins with a book
+    if booked or discounted:
+        body = _WINNERS + (_DISCOUNTED if discounted else _BOOKED)
     if usual_known_day is None:
         return f"{head}(on_day, known_day) AS TABLE {body}"
     known = body.replace("known_day", f"DATE '{usual_known_day}'")

@@ -112,7 +112,10 @@ class Completion:
 
     def _row_of(self, table: str, id_: str) -> Row | None:
         """Return the row of an id, the book's own first."""
-        return self._owned(table).get(id_) or next(iter(self.shipped.rows_of(table, id_)), None)
+        if row := self._owned(table).get(id_):
+            return row
+        rows = self.shipped.rows_of(table, id_)
+        return rows[0] if rows else None
 
     def _index(self, table: str) -> NameIndex:
         if table not in self._indices:

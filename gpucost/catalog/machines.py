@@ -50,7 +50,10 @@ def machine_among(index: NameIndex, name: str) -> MachineOnSale | None:
 
 def _only(values: Collection[Any]) -> Any:
     """Return the one value there is; None where there are several."""
-    return next(iter(values)) if len(values) == 1 else None
+    if len(values) != 1:
+        return None
+    (value,) = values
+    return value
 
 
 def sold_index(offers: Iterable[Any]) -> NameIndex:

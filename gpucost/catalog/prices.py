@@ -181,7 +181,9 @@ def _compared(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     was, now = old.get("usd_per_gpu_hour"), new.get("usd_per_gpu_hour")
     change, delta, fraction = "new" if was is None else "gone", None, None
     if was is not None and now is not None:
-        change = "same" if was == now else "cheaper" if now < was else "dearer"
+        change = "cheaper" if now < was else "dearer"
+        if now == was:
+            change = "same"
         delta, fraction = now - was, now / was - 1 if was else None
     return {name: (new or old)[name] for name in _COMPARED} | {
         "old_usd_per_gpu_hour": was,

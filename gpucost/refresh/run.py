@@ -213,7 +213,9 @@ def _of_store(url: str, folder: Folder, place: Path, asking: Deadline) -> list[S
 def _write_part(desk: Desk, source: Source, kind: str, rows: int, changes: Mapping[str, int], today: date) -> Part:
     """Write a table of a source (its rows, those nobody could read or those that wait), named by its hash."""
     file = desk.path(f"{kind}.parquet")
-    table = "apart" if kind == UNKNOWN_KIND else "waiting" if kind.startswith(WAITING) else "part"
+    table = "waiting" if kind.startswith(WAITING) else "part"
+    if kind == UNKNOWN_KIND:
+        table = "apart"
     desk.connection.execute("SET preserve_insertion_order = true")  # the table is in order: equal prices, equal bytes
     put_parquet(desk.connection, f"FROM {table}", file, ", COMPRESSION zstd")
     digest, size = hash_of(file), file.stat().st_size

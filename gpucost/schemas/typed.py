@@ -93,9 +93,7 @@ def validated(model: "type[BaseModel]", value: Any, file: str, row: int | None =
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     # the place as one writes it in TOML or JSON: runs[2].gpus
-    key = ""
-    for part in first["loc"]:
-        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
+    key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).removeprefix(".")
     if first["type"] == "missing":
         reason = "a value is required"
     elif first["type"] == "extra_forbidden":
