@@ -113,6 +113,9 @@ class Wording(Protocol):
         """Return one text or another: by whether a figure is `positive`, is `known`, or is the word `test`."""
 
 
+# A sentence is written once, with figures in braces. `Spoken` below fills it with texts; the workbook gives places of
+# cells instead, and joins the same sentence as a formula. A choice between two texts is asked of the wording as well,
+# for in a workbook both must be there.
 class _SentenceFigures(dict[str, str]):
     """The figures that a sentence names in braces, beside the parts that it is given."""
 
@@ -125,6 +128,7 @@ class _SentenceFigures(dict[str, str]):
 
 
 def _say(wording: Wording, sentence: str, **parts: str) -> str:
+    """Fill a sentence with figures in words, and with parts that were chosen before."""
     return sentence.format_map(_SentenceFigures(wording, parts))
 
 
@@ -220,6 +224,7 @@ _ROLES = {
     "Infrastructure": ("scope", "workload", "facility", "energy", "staff", "carbon"),
     "Procurement": ("purchase", "contracts", "rent", "residual"),
 }
+# what the page calls a group of inputs
 _MEANINGS = {
     "finance": "capital and financing",
     "accounting": "depreciation in the books",
@@ -249,10 +254,11 @@ _BRIDGE: dict[str, tuple[str, ...]] = {
 }
 _FINANCED = "financing"
 REST = "other"
+# what to do, and what to call it, of the two sides as asked
 NAMES = {"own": ("Buy", "buying"), "rent": ("Rent", "renting")}
 HALF, RESALE, USE, PRICE = "rent halves", "nothing is resold", "use halves", "servers cost half more"
-_HALF, _MORE = 0.5, 1.5
-_NOTHING_USD = 0.005
+_HALF, _MORE = 0.5, 1.5  # of what an input is, in these cases
+_NOTHING_USD = 0.005  # half a cent: less is rounding
 _PRICES = {"quote": "server_usd", "gpu_share": "gpu_usd"}  # by how a server is priced; else one price a GPU
 
 
@@ -297,6 +303,7 @@ class Decision(Struct, frozen=True):
             **{key: day_text(day) for key, (kind, day) in self.figures.items() if kind == "date" and day is not None},
         }
         wording = Spoken({key: value for key, (_, value) in self.figures.items()}, words)
+        # where there is less room a way is named without its seller, who stands in the table above
         bare = {**words, **{key: words[key].partition(" from ")[0] for key in ("best_noun", "second_noun")}}
         short = {question: text.format_map(bare) for question, (_, text) in _BRIEF.items()}
         return [
@@ -309,6 +316,8 @@ def decision_of(answer: Tco) -> Decision | None:
     """Return what the page says; None where the answer carries no formulas of this version to ask what if."""
     if not answer.get("model") or answer["model"].get("formulas") != comparison.FORMULAS:
         return None
+    # The figures come from the answer where it has them, else from its own formulas, evaluated again: what halves, what
+    # is paid until when. Nothing is asked of the catalog.
     model = ownership_model(answer, "own", "")
     assert model is not None
     values = compute(model)
@@ -470,6 +479,7 @@ def verb(row: Row) -> str:
 
 def what_if_cases(inputs: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
     """Return the cases that a board asks for, and what each changes."""
+    # each case moves the input that counts: which one holds the price, or the resale, is a choice of the plan
     price = _PRICES.get(str(inputs["server_price_basis"]), "all_in_usd_per_gpu")
     resale = "residual_fraction" if inputs["residual_basis"] == "given" else "residual_scale_ratio"
     halves = {HALF: "rent_usd_per_gpu_hour", USE: "utilisation_fraction"}
@@ -490,7 +500,7 @@ def flipping_ratio(saving_usd: float, then_usd: float, ratio: float) -> float | 
     >>> flipping_ratio(100.0, 40.0, 0.0), flipping_ratio(100.0, 50.0, 1.5), flipping_ratio(-10.0, -20.0, 0.0)
     (None, 2.0, 2.0)
     """
-    if abs(then_usd - saving_usd) < _NOTHING_USD:
+    if abs(then_usd - saving_usd) < _NOTHING_USD:  # the input does not move the saving
         return None
     multiple = 1 - saving_usd * (ratio - 1) / (then_usd - saving_usd)
     return multiple if multiple >= 0 else None
@@ -546,7 +556,7 @@ def concept(line: str) -> str:
     """Return the bar of the bridge that a cost line belongs to."""
     if line in AT_DEBT_RATE or line.startswith(("own_loan_", "own_lease_", "own_financing_")):
         return _FINANCED
-    name = line.removesuffix("_usd").split("_", 1)[1]
+    name = line.removesuffix("_usd").split("_", 1)[1]  # own_energy_usd and rent_energy_usd are both energy
     return next((label for label, names in _BRIDGE.items() if name in names), REST)
 
 
@@ -554,7 +564,7 @@ def _bridge_chart(
     title: str, ends: tuple[tuple[str, float], tuple[str, float]], effects: Sequence[tuple[str, float]], scale: Scale
 ) -> Chart:
     """Return the bars that lead from one end to the other, all drawn from nothing."""
-    levels = [ends[0][1]]
+    levels = [ends[0][1]]  # after the first end and after each effect
     for _, usd in effects:
         levels.append(levels[-1] + usd)
     rows: list[Row] = [_bar(*ends[0], 0.0, ends[0][1], "end", scale)]
@@ -876,6 +886,7 @@ def mix_page(answer: Mix) -> MixPage:
                 worth[key] = worth.get(key, 0.0) + float(usd) / (1 + monthly) ** month["month"]
     rent, servers = worth.get("rent_usd", 0.0), worth.get("servers_usd", 0.0)
     # What there is to sign: what is owned, contracts that are owed, and what is rented as it is needed.
+    # none of the single options may carry the demand: then there is nothing to compare with
     wins = alone is not None and alone > cost
     less = f", {scale.words(alone - cost)} less than the best single option" if wins and alone is not None else ""
     signed = [row for row in answer["plan"] if not row["option"].startswith("use of ") and row["gpus"]]

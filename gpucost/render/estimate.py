@@ -58,7 +58,7 @@ _HEADINGS = {
 def document(answer: Estimate) -> Document:
     """Build the document of an estimate."""
     options = answer["options"]
-    best = options[0]
+    best = options[0]  # the order of the answer is the ranking that was asked for
     heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
     panel = answer.get("roofline")
     bounds: list[Block] = (
@@ -70,6 +70,7 @@ def document(answer: Estimate) -> Document:
         {**{name: row[name] for name in _OF_A_POINT}, "orderable": is_orderable(row), "front": False} for row in offers
     ]
     days, cost = Axis("days", log=True), Axis("cost_usd", log=True)
+    # the bill of the top offer, and its lines as the parts of one bar
     bill: list[Block] = []
     if lines := best["lines"]:
         offer = f"{best['provider']} {best['gpu']}"
@@ -145,6 +146,7 @@ def document(answer: Estimate) -> Document:
 def _screen(answer: Estimate) -> list[Block]:
     """Return what one screen shows: the best offers by kind, what they rest on, and what to ask next."""
     shown = answer.get("highlights", ())[:_MOST_KINDS]
+    # each is the best of its kind: cheapest, fastest, on a major cloud …; best in several ways it stands once
     rows = [
         {**row, "expect": about(row["cost_usd"]), "time": time_text(row["days"])} for row in picks(shown, "budget_usd")
     ]
@@ -182,6 +184,7 @@ _PICKED = (
 
 
 def _title(answer: Estimate, verb: str = "Training") -> str:
+    # a saved request may hold the tokens as they were typed
     request = answer["request"]
     tokens = request["tokens"]
     size = format_count(tokens) if isinstance(tokens, (int, float)) else tokens
@@ -211,6 +214,7 @@ def _figures(answer: Estimate, best: RankedOption) -> list[Block]:
     return [*present_figures(facts)]
 
 
+# of an offer, what its point in the picture needs
 _OF_A_POINT = ("gpus", "gpu", "days", "cost_usd", "provider", "option", "term_months", "region", "age_days")
 
 
@@ -223,6 +227,7 @@ def _scaling(answer: Estimate) -> list[Block]:
         "Each point is one cluster size. A larger cluster finishes sooner, and costs more where communication slows it "
         "down."
     )
+    # both axes are logarithmic: on them perfect scaling is a flat line of cost
     title = "Cost against time by cluster size"
     days, cost = Axis("days", log=True), Axis("cost_usd", log=True)
     return [
@@ -233,6 +238,7 @@ def _scaling(answer: Estimate) -> list[Block]:
 
 def _changes(answer: Estimate) -> list[Block]:
     """Return other ways to buy the top offer, the largest parts of its cost, and what is not in it."""
+    # each is the first offer of its option and term with the same chip, against the plain one, on demand
     blocks: list[Block] = []
     alternatives = [
         {
@@ -266,6 +272,7 @@ def _against(saving_fraction: float | None) -> str | None:
 
 def _layout(best: RankedOption) -> list[Block]:
     """Return the layout of the top offer, and where the time of its step goes."""
+    # a speed that was given has no parts: then the layout stands alone
     facts = KeyFigures(tuple(Fact(key.replace("_", " "), value) for key, value in best["layout"].items()), "Layout")
     rows = [
         {"part": key.removesuffix("_s").replace("_", " "), "time_s": value} for key, value in best["components"].items()

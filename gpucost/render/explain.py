@@ -82,6 +82,7 @@ def _work(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[st
     """Return the FLOP of a token and of the run."""
     work, factors = payload.get("workload") or {}, option["factors"]
     per_token, tokens = factors["model_flop_per_token"], factors["tokens"]
+    # 6 FLOP a parameter and token: 2 forward, 4 backward (Kaplan et al. 2020); embedding is a look-up
     return [
         _step(
             "FLOP per trained token",
@@ -115,6 +116,7 @@ def _speed(option: Mapping[str, Any]) -> list[dict[str, str]]:
     shares = ", ".join(
         f"{name.removesuffix('_s').replace('_', ' ')} {value / step_s:.1%}" for name, value in parts[:_MOST_PARTS]
     )
+    # the parts that overlap others are not in the sum, so the shares are those of the time that passes
     rows = [
         _step(
             "Time of one step, on the fastest layout",
@@ -131,7 +133,7 @@ def _speed(option: Mapping[str, Any]) -> list[dict[str, str]]:
             f" confidence {option['speed_confidence']})",
         ),
     ]
-    if peak:
+    if peak:  # answers of old versions lack it
         numbers = f"{speed:,.1f} × {factors['model_flop_per_token']:.4g} ÷ {peak:g}e12"
         reached = f"{speed * factors['model_flop_per_token'] / peak / _TERA:.1%}"
         rows.append(_step("MFU", "tokens/s × FLOP per token ÷ dense peak", numbers, reached))
@@ -163,6 +165,7 @@ _COST = (
 )
 _CONTRACT = ("billed_hours", "exposure_usd", "amortised_usd", "unused_usd", "cash_usd")
 _ENERGY = ("drawn_gpu_hours", "energy_kwh", "kgco2e")
+# a formula as people write it
 _SIGNS = {" * ": " × ", " / ": " ÷ ", " ** ": "^"}
 
 
@@ -174,6 +177,8 @@ def _lines(names: Sequence[str], option: Mapping[str, Any]) -> list[dict[str, st
     from gpucost.formula.language import names as names_in
     from gpucost.money.training_bill import CONSTANTS, INPUT_NAMES, LINES
 
+    # The bill is a table of formulas: it is evaluated again from the factors that the answer holds, so that every line
+    # shows the text that was computed, and no second wording of it can go stale.
     factors = option["factors"]
     # what was not stated is NaN to the formulas, which carry it on instead of taking a zero
     inputs = {name: np.array([np.nan if factors[name] is None else factors[name]]) for name in INPUT_NAMES}

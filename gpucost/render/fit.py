@@ -23,7 +23,7 @@ from gpucost.units import counted
 
 # --- Training on one accelerator.
 
-_GB = "GB (1e9 bytes)"
+_GB = "GB (1e9 bytes)"  # the unit of every need for memory; a device states GiB
 _HELPFUL, _VAIN = 10, 8  # changes that are shown: that help, and that were tried in vain
 _LARGEST = 4  # components on one screen
 
@@ -211,6 +211,7 @@ def serving_document(answer: ServingFit) -> Document:
     table = Table(_SERVES, cells, note="Cheapest first. Times at saturation, within the targets.")
     key_figures = KeyFigures(tuple(fact for fact in facts if fact.value))
     more = f" {len(rows) - _ROWS_OF_SERVING} more in the JSON output." if len(rows) > _ROWS_OF_SERVING else ""
+    # the full view has more figures of each, and what was assumed below them
     note = f"Cheapest first. Speed is at saturation, within the targets.{more} {' '.join(answer['said'])}".strip()
     options: Block = Paragraph("No accelerator serves it within the targets.", style="note")
     if rows:
@@ -256,6 +257,7 @@ _EVERYWHERE = (
 def everywhere_document(answer: Everywhere) -> Document:
     """Return the document of a fit over all accelerators."""
     rows, nowhere = answer["rows"], answer["nowhere"]
+    # whether one GPU is enough is what most people ask
     single = sum(row["gpus"] == 1 for row in rows)
     alone = "none with one GPU" if not single else f"{single} of them with one GPU"
     method, sequence = METHODS[answer["method"]], f"sequences of {answer['sequence_tokens']:,} tokens"

@@ -49,6 +49,7 @@ _HEADINGS = {
     "latency": "Offers without interruptions, fastest tokens first",
     "carbon": "Offers without interruptions, least carbon first",
 }
+# a model that stays up must keep its requests: what may be interrupted is apart, and so is what binds for a term
 _BOUND = "Offers with a commitment, paid whether used or not; ranks count all offers"
 _RISKY = "Interruptible offers, in the same order: requests in flight are lost, keep redundancy"
 # column of the break-even curve -> what the picture calls it
@@ -108,7 +109,7 @@ def _screen(answer: Inference) -> list[Block]:
         {**row, "quote": about(row["usd_per_mtok"]), "token": f"{row['tpot_ms']:.3g} ms"}
         for row in picks(shown, "budget_usd_per_mtok")
     ]
-    if not rows:
+    if not rows:  # an answer of before has no picks: the terminal then shows its sections
         return []
     # the same model under an API is what one compares with; another one only where nobody hosts it
     hosted = sorted(answer["api"], key=lambda row: (not row["same_model"], row["usd_per_mtok"]))[:_SCREEN_HOSTED]
@@ -121,6 +122,7 @@ def _screen(answer: Inference) -> list[Block]:
         }
         for row in hosted
     ]
+    # what the picks rest on: the price of the first line, what was assumed, and how far its cost may move
     best, first = answer["options"][0], shown[0]
     facts = [Fact(row["label"], row["text"]) for row in answer.get("stated") or ()]
     low, high = about(best["usd_per_mtok_low"]), about(best["usd_per_mtok_high"])
@@ -191,6 +193,7 @@ def _api(answer: Inference) -> list[Block]:
     blocks: list[Block] = [*table_of("Hosted prices", answer["api"], *columns_of("inference hosted"))]
     if "api_note" in answer:
         blocks.append(Paragraph(answer["api_note"]))
+    # below the first volume an API is cheaper; above it replicas come in steps, so that it may yet be once more
     point = answer.get("breakeven")
     if point is not None:
         facts = (
@@ -226,6 +229,7 @@ def _levels(answer: Inference) -> list[Block]:
         tables.append(
             Table(columns_of("inference hours"), hours, "The first offer over the day, by hours that are alike")
         )
+    # how both times of a replica rise with the load; beyond what it can hold there are none
     percentile = f"{answer['request']['percentile']:g}th percentile"
     points: list[Row] = []
     for point in answer.get("knee") or ():

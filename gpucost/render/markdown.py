@@ -17,12 +17,14 @@ from gpucost.render.document import (
 )
 from gpucost.render.text import Terminal, plot
 
+# plots stand in a code block, which no renderer wraps; 90 characters fit on most screens
 _PLOT = Terminal(width=90, color=False, unicode=True)
 
 
 def write(document: Document) -> str:
     """Return the document as GitHub-flavoured Markdown."""
     document = printable(document)
+    # old prices go before everything else; warnings that concern figures follow the answer
     lines = [f"> **Warning.** {escape(document.notice)}", ""] if document.notice else []
     lines += [f"# {escape(document.title)}", ""]
     if document.lead:
@@ -90,6 +92,7 @@ def table_lines(table: Table) -> Iterator[str]:
     columns = table.filled
     yield f"| {' | '.join(escape(head_text(column)) for column in columns)} |"
     yield f"|{'|'.join('---:' if is_numeric(column, table.rows) else '---' for column in columns)}|"
+    # what writes a column is made once, not for each of its cells
     writers = [cell_writer(column) for column in columns]
     for row in table.rows:
         yield f"| {' | '.join([escape(write(row)) for write in writers])} |"

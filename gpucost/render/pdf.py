@@ -111,6 +111,7 @@ def _styles() -> dict[str, Any]:
     pdfmetrics.registerFontFamily(_FAMILY, normal=_FAMILY, bold=_BOLD, italic=_FAMILY, boldItalic=_BOLD)
     usual = ParagraphStyle("usual", fontName=_FAMILY, fontSize=_USUAL, leading=_USUAL * 1.3, textColor=HexColor(_INK))
 
+    # sizes in points: nothing below 8, which is what people read without effort
     def style(name: str, **changes: Any) -> ParagraphStyle:
         return ParagraphStyle(name, parent=usual, **changes)
 
@@ -172,7 +173,7 @@ def _figures(block: KeyFigures, width: float, styles: Mapping[str, Any]) -> list
     from reportlab.platypus import Spacer
     from reportlab.platypus import Table as Grid
 
-    across = 5 if len(block.items) >= 5 else max(len(block.items), 1)
+    across = 5 if len(block.items) >= 5 else max(len(block.items), 1)  # a sixth of A4 is too narrow for an amount
     cells = [
         [Text(_safe(fact.label), styles["note"]), Text(_safe(fact_text(fact)), styles["figure"])]
         for fact in block.items
@@ -203,11 +204,12 @@ def _table(block: Table, width: float, styles: Mapping[str, Any]) -> list[Any]:
     from reportlab.platypus import Paragraph as Text
     from reportlab.platypus import Table as Grid
 
+    # a title that keeps with a long table would push all of it onto the next page
     heading = styles["heading" if len(block.rows) <= _TALL else "heading of many"]
     title = [Text(_safe(block.title), heading)] if block.title else []
     if not block.rows:
         return [*title, Text(_safe(block.note or "No rows."), styles["note"])]
-    shown = [column for column in block.filled if column.priority < 2]
+    shown = [column for column in block.filled if column.priority < 2]  # paper is as narrow as a narrow terminal
     rows = list(block.rows[:_MOST_ROWS])
     texts = [[cell_text(row, column) for column in shown] for row in rows]
     heads = [head_text(column) for column in shown]

@@ -31,6 +31,17 @@ def document(answer: Sweep) -> Document:
     rows = answer["rows"]
     left = answer["cases"] - len(rows)
     note = f"{left:,} more cases are in the Parquet or CSV output." if left > 0 else ""
+    # cost against time of the rows at hand, a colour for each accelerator; points of several models must not look alike
+    pictures: list[Block] = []
+    x, y = _AXES.get(answer["question"], ("", ""))
+    if data := [row for row in rows if x and row.get(x) and row.get(y)]:
+        series = next((name for name in ("asked_gpu", "gpu", "model") if name in data[0]), "")
+        if series != "model" and len({row.get("model") for row in data}) > 1:
+            data = [{**row, "work": f"{row.get('model')} on {row.get(series) or row.get('gpu')}"} for row in data]
+            series = "work"
+        description = f"Each point is one case: {heading_of(x)} across, {heading_of(y)} up."
+        axes = Axis(x, log=True), Axis(y, log=True)
+        pictures = [Chart("scatter", "Cost against time", description, data, *axes, series=series)]
     next_step = "--details (more cases, why some have no answer), -o FILE.parquet, FILE.csv or FILE.html"
     return document_of(
         answer,
@@ -39,7 +50,7 @@ def document(answer: Sweep) -> Document:
         Section(_BEST, _table("", answer.get("best_of_each") or [], answer), paper=True),
         Section("Best trade-offs between cost and time", _table("", answer["front"], answer)),
         Section("Without an answer", table_of("", answer["reasons"], "reason", "cases")),
-        Section("Pictures", [*_front(answer), *_heat(answer)], detail=True),
+        Section("Pictures", [*pictures, *_heat(answer)], detail=True),
         screen=(*_screen(answer), Paragraph(f"Next: {next_step}.")),
     )
 
@@ -88,25 +99,6 @@ def _table(title: str, rows: Sequence[Row], answer: Sweep, note: str = "") -> li
     leading = len(moving) + len(goals) + 1  # these and one more are never hidden
     headings = tuple(Column(key, priority=max(0, number - leading)) for number, key in enumerate(order))
     return [Table(headings, rows, title, note, interactive=True)]
-
-
-def _front(answer: Sweep) -> list[Block]:
-    """Draw cost against time of the rows at hand."""
-    if answer["question"] not in _AXES:
-        return []
-    x, y = _AXES[answer["question"]]
-    data = [row for row in answer["rows"] if row.get(x) and row.get(y)]
-    series = next((name for name in ("asked_gpu", "gpu", "model") if data and name in data[0]), "")
-    models = {row.get("model") for row in data}
-    if series != "model" and len(models) > 1:  # points of several models must not look alike
-        data = [{**row, "work": f"{row.get('model')} on {row.get(series) or row.get('gpu')}"} for row in data]
-        series = "work"
-    description = f"Each point is one case: {heading_of(x)} across, {heading_of(y)} up."
-    return (
-        [Chart("scatter", "Cost against time", description, data, Axis(x, log=True), Axis(y, log=True), series=series)]
-        if data
-        else []
-    )
 
 
 def _heat(answer: Sweep) -> list[Block]:

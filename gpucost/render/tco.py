@@ -67,6 +67,7 @@ def tornado(answer: Tco) -> list[Block]:
     # where a third option leads, these inputs move the saving of owning, but not what to do
     sides = {row["name"] for row in leading(answer["options"])} == {"own", "rent"}
     title = "What changes the answer" if sides else "What changes the saving of owning against renting"
+    # an input may flip the decision outside the range that was moved: only those within are named
     flips = [f"{heading_of(row['name'])} at {amount(row['flip_value'], row['unit'])}" for row in rows if row["flips"]]
     flip_note = (
         [Paragraph(f"Any one of these, within its range, flips the decision: {'; '.join(flips)}.")] if flips else []
@@ -112,6 +113,7 @@ def _largest(rows: Sequence[CostLine]) -> list[Row]:
 def cash_so_far(rows: Sequence[CashMonth]) -> list[Block]:
     """Draw what each side has paid since the start, and list every month."""
     lines, own_usd, rent_usd = [], 0.0, 0.0
+    # from month 0 on, in which the purchase is paid
     for row in rows:
         own_usd, rent_usd = own_usd + row["own_total_usd"], rent_usd + row["rent_total_usd"]
         lines += [
@@ -123,6 +125,7 @@ def cash_so_far(rows: Sequence[CashMonth]) -> list[Block]:
         "month."
     )
     chart = Chart("line", "Cash paid so far", description, lines, Axis("month"), Axis("paid_usd"), series="side")
+    # the totals lead, lines follow in the order of the answer
     keys = dict.fromkeys((*_TOTALS, *(key for row in rows for key in row)))
     return [chart, *table_of("", rows, *keys)]
 
@@ -216,7 +219,8 @@ _SHOWN = (
 
 
 def _ways(answer: Tco) -> list[Row]:
-    """Return the cells of owning, also after the usual wait, of the ways to rent, and of contracts that were signed."""
+    """Return the cells of owning, of the ways to rent, and of contracts that were signed."""
+    # The two sides as asked, the two cheapest ways, and spot. What may be taken away stands last, whatever it costs.
     simulation: Row = answer["monte_carlo"] or {}
     best, runner_up = leading(answer["options"])
     ways = {row["name"]: row for row in answer["options"] if row["name"] != "own_in_cash"}
@@ -273,10 +277,12 @@ def _server(answer: Tco) -> tuple[str, float]:
 def _facts(answer: Tco) -> list[Fact]:
     """Return the facts of one screen, each with a shorter text where there is less room."""
     stated = {fact["label"]: fact["text"] for fact in answer.get("stated") or ()}
+    # where both sides cost the same: at no use, or at no price, where one of them wins in any case
     point: Row = answer["breakeven"]
     use, usd = point["utilisation_fraction"], point["usd_per_gpu_hour"]
     even = [*([] if use is None else [f"{use:.0%} utilisation"]), *([f"${usd:.2f} per rented GPU-hour"] if usd else [])]
     decision = decision_of(answer)
+    # power and its cooling are what engineers ask first, and no other line of the screen has them
     energy = [row for row in _apart(answer) if row["name"] == _ENERGY]
     power = ", ".join(f"{part['description']} {about(part['npv_usd'])}" for part in energy)
     # when the offer that is compared was last seen
@@ -320,9 +326,11 @@ def _premises(answer: Tco, brief: bool) -> str:
 
 
 def _number(value: Any) -> float:
+    """Return an input as a number; one that nobody gave counts nothing."""
     return float(value or 0)
 
 
+# basis of the price of servers -> the input that holds it -> what it is the price of
 _PRICED = {"quote": "server_usd", "gpu_share": "gpu_usd", "all_in": "all_in_usd_per_gpu"}
 _PRICE_OF = {"server_usd": "a server", "gpu_usd": "a GPU", "all_in_usd_per_gpu": "a GPU, all in"}
 _PAID = {"cash": "cash", "loan": "a loan", "lease": "a lease", "operating_lease": "an operating lease"}
@@ -333,6 +341,7 @@ def _pays(answer: Tco) -> list[Block]:
     sentences: list[str] = []
     energy_parts = [row for row in _apart(answer) if row["name"] == _ENERGY]
     for side, name in _SIDES.items():
+        # shares are of the net: what resale brings back counts against it, so that they may add up above 100 %
         whole = answer["npv_usd"][side]  # type: ignore[literal-required]
         lines = sorted((row for row in answer["lines"] if row["side"] == side), key=lambda row: -abs(row["npv_usd"]))
         items = []
@@ -377,6 +386,7 @@ def _with_words(rows: Sequence[Row]) -> list[Row]:
 
 
 def _option_name(row: Row) -> str:
+    """Name an option in the middle of a sentence."""
     return _SIDES.get(row["name"]) or str(row["name"]).replace("_", " ")
 
 
@@ -430,6 +440,7 @@ def _answer(answer: Tco) -> list[Block]:
     range_note: list[Block] = []
     if simulation is not None:
         range_note.append(Paragraph("Ranges hold 80 % of the draws: from the 10th to the 90th percentile.", "note"))
+    # a comparison is only fair where both sides pay for the same things: what one of them lacks is said
     unequal_items = [row["item"] for row in answer["scope"] if row["unequal"]]
     return [
         *present_figures(facts),
@@ -464,6 +475,7 @@ def _in_currency(money: Row) -> dict[str, str]:
 
 
 def _discounted(money: Row) -> str:
+    """Say at which rate amounts of the currency are discounted; older answers do not say it."""
     wacc = money.get("wacc_fraction")
     return "" if wacc is None else f"discounted at {wacc:.2%} a year"
 
@@ -474,6 +486,7 @@ def _in_short(answer: Tco, discounted: bool = True) -> str:
     if money is None:
         return ""
     rate = f"at {money['usd_per_unit']:g} USD ({money['usd_per_unit_on']})"
+    # both sides, without the saving that follows from them: one line of a screen
     sides = [f"{side} {text}" for side, text in _in_currency(money).items() if side in _SIDES.values()]
     sentence = ", ".join(filter(None, (*sides, rate, _discounted(money) if discounted else "")))
     return f"{sentence[0].upper()}{sentence[1:]}."
@@ -500,6 +513,7 @@ def _statements(answer: Tco) -> list[Block]:
     statements = answer.get("statements")
     if not statements:
         return []
+    # which lines stand in which statement is a table of gpucost/money, the same for the workbook
     descriptions: dict[str, dict[str, str]] = {}
     for row in ROWS:
         descriptions.setdefault(row.block, {})[row.name] = row.description
@@ -568,6 +582,7 @@ def _options(answer: Tco) -> list[Table]:
     """Return every option, and each against the cheapest of the others."""
     rows = _with_words(answer["options"])
     keys = list(dict.fromkeys(key for row in rows for key in row))
+    # an option is known by its name or its kind; a narrow terminal hides what stands further right, three at a time
     first = [key for key in _OPTIONS if key in keys]
     details = [key for key in keys if key not in (*first, *_HIDDEN)]
     rival_rows = [
@@ -602,6 +617,8 @@ def _breakeven(answer: Tco) -> list[Block]:
 
 def _breakeven_chart(answer: Tco) -> Chart | None:
     """Draw what a GPU costs a month against utilisation, by the formulas of the answer, with a slider for the rent."""
+    # Cost is a straight line in the rental price: each row says how much more it costs for each dollar of rent, so the
+    # slider needs no model, only a factor.
     rent = next((row["value"] for row in answer["assumptions"] if row["name"] == "rent_usd_per_gpu_hour"), None)
     if not isinstance(rent, (int, float)):
         return None
@@ -705,6 +722,7 @@ def _cheaper_option(answer: Tco, rent: float, rows: Sequence[Row], gpu_months: f
 
 def _about(usd: str) -> str:
     """Return what writes an amount as `about` does, from what computes it."""
+    # three digits, and M from a million on; `~` drops zeros behind the point, as `about` does below a hundred
     return f"({usd} >= 1e6 ? format({usd} / 1e6, '$,.3r') + 'M' : format({usd}, '$,.3~r'))"
 
 

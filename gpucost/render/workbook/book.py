@@ -14,7 +14,7 @@ from gpucost.render.wording import without_commands
 
 _LIKELY = "Static: computed for the inputs as delivered."
 _STALE = "Static and out of date: inputs have changed since this was computed."
-BANNER = f'IF(inputs_changed>0,"{_STALE}","{_LIKELY}")'
+_BANNER = f'IF(inputs_changed>0,"{_STALE}","{_LIKELY}")'
 
 
 THOUSANDS = "USD thousands"  # a figure in USD, shown in thousands
@@ -304,7 +304,7 @@ class Sheet:
     def static_banner(self) -> None:
         """Say that what follows is static; the words change when an input does. A book without inputs is all static."""
         if self.book.live:
-            self.row(Cell(Formula(BANNER, _LIKELY), "note"))
+            self.row(Cell(Formula(_BANNER, _LIKELY), "note"))
         else:
             self.skip()
 

@@ -11,9 +11,10 @@ from gpucost.render.workbook.statements import NAME as STATEMENTS
 from gpucost.render.workbook.statements import StatementLayout
 
 NAME = "Charts"
+# Okabe and Ito's blue and vermilion, as in the charts of pages
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#7F7F7F"
 _OFFERS_DRAWN = 15
-_ROWS_PER_CHART, _CHARTS_ON_A_PAGE = 22, 4
+_ROWS_PER_CHART, _CHARTS_ON_A_PAGE = 22, 4  # a chart is 400 pixels high, a row 20
 
 
 class Gallery:
@@ -38,6 +39,7 @@ class Gallery:
             }
         )
         chart.set_size({"width": 620, "height": 400})
+        # two in a row: the second begins ten columns further right
         row = self.sheet.next_row + (self.count // 2) * _ROWS_PER_CHART
         if self.count and self.count % _CHARTS_ON_A_PAGE == 0:
             self.breaks.append(row)
@@ -47,7 +49,7 @@ class Gallery:
 
     def offers(self, first: int, last: int, columns: Sequence[str]) -> None:
         """Cost of the best offers with their ranges, and cost against time."""
-        if "cost_usd" not in columns or "provider" not in columns:
+        if "cost_usd" not in columns or "provider" not in columns:  # of serving, whose offers cost by the token
             return
         last = min(last, first + _OFFERS_DRAWN - 1)
         cost, name = columns.index("cost_usd"), columns.index("provider")
@@ -59,6 +61,7 @@ class Gallery:
             "fill": {"color": _BLUE},
         }
         chart.add_series(series)
+        # error bars would need lengths, and the cells hold ends: these are the markers of series without a line
         if {"cost_low_usd", "cost_high_usd"} <= set(columns):
             for key, color in (("cost_low_usd", _GREY), ("cost_high_usd", _ORANGE)):
                 at = columns.index(key)
@@ -80,6 +83,7 @@ class Gallery:
                 chart.combine(marks)
         chart.set_legend({"position": "bottom"})
         self.add(chart, "Cost of the first offers", "offer", "USD")
+        # a second call replaces the axis that `add` set: columns begin at zero, whatever Excel would choose
         chart.set_y_axis({"name": "USD", "num_format": "#,##0", "min": 0, "num_font": {"size": 9}})
         if "days" in columns:
             days = columns.index("days")
@@ -120,6 +124,7 @@ class Gallery:
         """Draw what each input does to the answer, around the base."""
         chart = self.book.file.add_chart({"type": "bar", "subtype": "stacked"})
         labels = options.LABELS
+        # the bars are changes against the base, so that zero is the middle and both ends hang on it
         for (name, color), column in zip((("at low", _BLUE), ("at high", _ORANGE)), options.CHANGES, strict=True):
             chart.add_series(
                 {
@@ -135,6 +140,7 @@ class Gallery:
         unit = line.measure
         self.add(chart, f"{model.title}: change of {line.description or line.name}", "", unit)
         chart.set_x_axis({"num_format": static.axis_format(base), "num_font": {"size": 9}, "name": unit})
+        # Excel draws the first row at the bottom: reversed, the widest input stands on top
         chart.set_y_axis({"reverse": True, "label_position": "low", "num_font": {"size": 9}})
 
     def budget(self, model: LiveModel, first: int, last: int) -> None:
@@ -174,6 +180,7 @@ class Gallery:
         """Cash of both sides by fiscal year; the quarters, folded away beside them, are not drawn."""
         chart = self.book.file.add_chart({"type": "column"})
         first, last = min(statement.years), max(statement.years)
+        # the heading of a block stands above its first line
         head = statement.rows["cash_purchase_usd"] - 1
         for name, line, color in (("owning", "cash_own_usd", _BLUE), ("renting", "cash_rent_usd", _ORANGE)):
             row = statement.rows[line]

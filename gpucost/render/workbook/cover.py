@@ -33,6 +33,7 @@ def write_cover(
     issued: Mapping[str, str] = payload.get("issued") or {}
     days = (str(payload.get(name) or "") for name in ("as_of", "catalog_version"))
     notice = old_prices(*days) if payload.get("kind") in PRICED else ""
+    # the status of an issued answer stands here with the hash by which one can check it
     facts = [
         (
             "Purpose",
@@ -63,6 +64,7 @@ def write_cover(
         sheet.row(Cell("Inputs", "head"), Cell(Formula(live_count, f"{sentence}; 0 changed since"), "answer"))
     sheet.skip()
     sheet.row(Cell("How to use this workbook", "heading"))
+    # a book without live formulas needs other instructions
     how = [text for book, text in beside(__file__, "cover") if book == ("live" if master else "static")]
     for number, text in enumerate(how, 1):
         sheet.row(str(number), Cell(text, "wrap"))
@@ -144,6 +146,7 @@ def write_summary(
                 f" ${value['npv_own_usd']:,.0f}, rent ${value['npv_rent_usd']:,.0f})"
             )
             sheet.sentence(Cell(Formula(text, sentence), "decided"), 4)  # wraps within what is printed
+    # then every answer: now, as delivered, and how far apart
     for model in models:
         sheet.skip()
         sheet.row(Cell(model.title, "heading"))

@@ -19,8 +19,7 @@ from gpucost.render.workbook.live import LiveModel, compute
 from gpucost.render.workbook.mix import MixCells
 from gpucost.render.workbook.options import SENSITIVITY, RentOptions, SensitivityCases, of_legs, place_of
 
-# The page words what the other sheet computes: no formula on the page is longer than a reference, and a reader who
-# wants to know where a figure comes from finds it under its name.
+# The page words what the other sheet computes, where a reader finds each figure under its name.
 NAME, FIGURES = "Decision", "Decision figures"
 WIDTHS = (22, 10, 11, 10, 10, 10, 10, 13)
 FIGURES_WIDTHS = (26, 50, 18, 18, 28, 16, 16, 16, 16, 16)
@@ -229,8 +228,7 @@ def _write_figures(figures: _Figures, of: DecisionBook) -> None:
     sheet, model, values = figures.sheet, of.model, of.values
     delivered = {key: value for key, (_, value) in of.decision.figures.items()}
     start = date.fromisoformat(of.answer["cash_flows"][0]["on"])
-    months, name = "m", model.cell_name
-    all_months = of.line(months)
+    name, all_months = model.cell_name, of.line("m")
     sheet.heading("figure", "meaning", "value", "unit", "in words")
 
     def add(key: str, meaning: str, kind: Kind, text: str, value: Any = ...) -> None:
@@ -289,6 +287,7 @@ def _number(value: Any) -> float | None:
 
 
 def _between(value: Any, high: float) -> float | None:
+    """Return a break-even that a board can reach; None for one that it cannot."""
     number = _number(value)
     return number if number is not None and 0 < number <= high else None
 

@@ -26,8 +26,9 @@ from gpucost.units import unit_of
 # --- Native charts of answers without a live model, drawn from cells beside them.
 
 _DRAWN = ("bridge", "area", "line", "bar")
-_DECIMALS_BELOW = 100
+_DECIMALS_BELOW = 100  # whole numbers would make ticks alike
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00", "#56B4E9", "#6B6B6B")
+# grey for ends, vermilion and blue for more and less, as everywhere
 _OF_BRIDGE = {"end": "#6B7280", "more": "#D55E00", "less": "#0072B2"}
 # a bar between two levels as parts of a stack: above and below zero, what carries it is not seen
 _STACK = {
@@ -99,6 +100,7 @@ def series_name(text: str) -> str:
 
 def _plain(book: Workbook, sheet: Sheet, chart: Chart) -> Any:
     """Draw lines or columns: a column of cells for each series."""
+    # the data have a row a point; the cells need a row for each x, with a column for each series
     names = list(dict.fromkeys(str(row[chart.series]) for row in chart.data)) if chart.series else [chart.y.label]
     table: dict[Any, dict[str, Any]] = {}
     for row in chart.data:
@@ -135,6 +137,7 @@ _SCENARIO_NOTE = (
     "Each scenario is a column of the sheet Inputs. The one chosen there is computed live in all sheets, and in the"
     " first row."
 )
+# column of a scenario -> the formula of the one in use, with names of lines in braces
 _IN_USE = {
     "npv_own_usd": "{npv_own_usd}",
     "npv_rent_usd": "{npv_rent_usd}",
@@ -145,7 +148,8 @@ _IN_USE = {
 OFFERS, OPTIONS, ASSUMPTIONS, SOURCES, SCENARIOS = "Offers", "Options", "Assumptions", "Sources", "Scenarios"
 SIZES, LEVELS = "Sizes", "Service level"
 _LOOKED_AT = 1000  # rows that decide which columns are filled
-_SIDE_BY_SIDE = 6
+_SIDE_BY_SIDE = 6  # offers, which fit across a sheet of paper
+# of an offer what is no single figure: lists, records, and what other sheets have
 _HIDDEN = {"factors", "lines", "notes", "source_ids", "layout", "components", "model"}
 Parts = Sequence[tuple[str, Mapping[str, Any]]]  # (title, payload)
 
@@ -163,7 +167,7 @@ def write_offers(book: Workbook, sheet: Sheet, parts: Parts) -> tuple[int, int, 
     head = sheet.heading(*(_head(key) for key in columns))
     sheet.page.freeze_panes(head + 1, 0)
     sheet.page.repeat_rows(head)
-    sheet.refuse_beyond(sheet.next_row + len(rows), len(columns))
+    sheet.refuse_beyond(sheet.next_row + len(rows), len(columns))  # before a hundred thousand rows are written
     _fast_rows(book, sheet, columns, rows)
     last = max(sheet.next_row - 1, head + 1)
     sheet.page.autofilter(head, 0, last, len(columns) - 1)
@@ -194,7 +198,7 @@ def _fast_rows(
     for title, row in rows:
         for column, key in enumerate(columns):
             value = title if key == "part" else row.get(key)
-            if value is None or value != value:
+            if value is None or value != value:  # an empty cell, which a filter can find
                 continue
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 write_number(at, column, value, formats[column])
@@ -227,6 +231,7 @@ def write_sizes(sheet: Sheet, parts: Parts) -> list[tuple[str, int, int]]:
     """Write the sizes of cluster of each first offer; return of each part its title, first and last row."""
     sheet.title("Cost against time by size of cluster")
     sheet.static_banner()
+    # a chart reads these rows
     columns, places = columns_of("sheet sizes"), []
     for title, rows in ((title, payload.get("scaling") or ()) for title, payload in parts):
         if len(rows) > 1:
@@ -255,6 +260,7 @@ def write_options(book: Workbook, sheet: Sheet, parts: Parts) -> None:
         best = list(payload.get("options") or ())[:_SIDE_BY_SIDE]
         if not best:
             continue
+        # a nested figure, such as a degree of the layout, becomes a row of its own under its dotted key
         flat = [flatten({key: value for key, value in row.items() if key not in _HIDDEN - {"layout"}}) for row in best]
         sheet.skip()
         sheet.row(Cell(title, "heading"))
@@ -351,7 +357,7 @@ def _assumption(sheet: Sheet, title: str, row: Mapping[str, Any], sources: Mappi
     """Write a value with its ends, status, source and day; one without a source says so."""
     unit = str(row.get("unit") or unit_of(str(row.get("name", ""))))
     source = sources.get(str(row.get("source_id") or "")) or {}
-    status = str(row.get("status") or "assumed")
+    status = str(row.get("status") or "assumed")  # what does not say where it comes from has no source
     origin = ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or str(
         row.get("source_id") or "assumed, no source" if status == "assumed" else ""
     )
