@@ -33,7 +33,7 @@ MEAN, WIDTH = "macro-average", "half width that holds 80 %"
 PROMISED = "the same, of widths narrowed by closeness"
 _AFTER = [*(f"after_{runs}_fraction" for runs in _RUNS), "after_all_others_fraction"]
 HEADING = ["source", "runs", *_AFTER, "worse_after", "beyond_noise_after"]
-ROUNDING = 5e-4  # of an error: less is no difference
+_ROUNDING = 5e-4  # of an error: less is no difference
 
 
 class Entry(NamedTuple):
@@ -88,8 +88,8 @@ def _of_all_others(features: Floats, residual: Floats) -> float:
 def figures(name: str, entries: list[Entry], after_all: float) -> dict[str, str]:
     """Return the row of one source."""
     pairs = list(zip(_RUNS, entries, strict=True))
-    worse = " ".join(str(runs) for runs, e in pairs if e.after > e.before + ROUNDING)
-    beyond = " ".join(str(runs) for runs, e in pairs if e.after > e.before + max(ROUNDING, 2 * e.noise))
+    worse = " ".join(str(runs) for runs, e in pairs if e.after > e.before + _ROUNDING)
+    beyond = " ".join(str(runs) for runs, e in pairs if e.after > e.before + max(_ROUNDING, 2 * e.noise))
     errors = [f"{error:.4f}" for error in (*(entry.after for entry in entries), after_all)]
     cells = [name, str(len(entries[0].sizes)), *errors, worse, beyond]
     return dict(zip(HEADING, cells, strict=True))

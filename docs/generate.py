@@ -396,7 +396,7 @@ OUTPUTS = (
     Output("docs/accuracy-speeds.svg", partial(_made_by, "benchmarks.reliability", "speeds", "docs/accuracy-rows.csv")),
     Output("docs/accuracy-levels.svg", partial(_made_by, "benchmarks.reliability", "levels", "docs/accuracy-rows.csv")),
     Output("docs/terms.csv", partial(_made_by, "benchmarks.terms", "table"), takes_minutes=True, when_named=True),
-    Output("docs/accuracy.md", partial(_made_by, "benchmarks.accuracy", "page", "docs/accuracy.csv"), tested=True),
+    Output("docs/accuracy.md", partial(_made_by, "benchmarks.accuracy_page", "page", "docs/accuracy.csv"), tested=True),
     Output("docs/few-shot.csv", partial(_made_by, "benchmarks.few_shot", "table"), takes_minutes=True),
     # drawn by another program, whose versions differ: made where they are asked for by name
     *(

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.fuzz.cases import Case, InternalError
 
-CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
+_CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
 
 
 def command(_: Case | None = None) -> None:
@@ -84,7 +84,7 @@ def exit_code(number: int) -> int:
     """Wait for a child and return its exit code; one that broke is an internal error."""
     code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
     words = last_words(number)
-    if code in (1, 70) or -code in CRASHES:
+    if code in (1, 70) or -code in _CRASHES:
         raise InternalError(f"exit code {code}: {words}")
     return code
 

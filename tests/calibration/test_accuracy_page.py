@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import accuracy, calculon, load_peers
+from benchmarks import accuracy, accuracy_page, calculon, load_peers
 from gpucost.calibration import fits, measurements, training
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
@@ -61,14 +61,14 @@ def test_the_model_beats_both_rules(table):
 
 def test_the_page_shows_the_table(table):
     text = Path(accuracy.PAGE).read_text("utf-8")
-    assert text == accuracy.page(Path(accuracy.TABLE).read_text("utf-8"))
+    assert text == accuracy_page.page(Path(accuracy.TABLE).read_text("utf-8"))
 
 
 def test_peers_are_asked_the_load_tests_that_they_can_say():
     """Plain layers have the parameters of their model; what they say belongs to figures that the rows state."""
     catalog = open_catalog()
     rows = {row["id"]: row for row in catalog.rows("load_measurements")}
-    said = accuracy.load_peers()
+    said = accuracy_page.load_peers()
     assert {peer for peer, _, _ in said} == {"aiconfigurator", "blis"}
     for (_, name, metric), value in said.items():
         assert value > 0
@@ -86,7 +86,7 @@ def test_peers_are_asked_the_load_tests_that_they_can_say():
 def test_calculon_is_asked_the_runs_that_it_can_express():
     """Its degrees make the accelerators of the row; two matrices of its feed-forward hold what three gated ones do."""
     rows = {row.id: row for row in fits.training_shipped(open_catalog()).rows if calculon.expresses(row)}
-    ran = accuracy.calculon()
+    ran = accuracy_page.calculon()
     assert len(ran) > 300
     assert not ran.keys() - rows.keys(), "generate benchmarks/calculon.csv again"
     for name in ran:
