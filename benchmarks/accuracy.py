@@ -287,10 +287,12 @@ def as_csv(rows: list[dict[str, Any]]) -> str:
     writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({k: f"{v:.4f}" if isinstance(v, float) else "" if v is None else v for k, v in row.items()})
+        # None becomes an empty cell: a figure that does not exist is no zero
+        writer.writerow({name: f"{value:.4f}" if isinstance(value, float) else value for name, value in row.items()})
     return text.getvalue()
 
 
+# kinds of the ledger, in the order of the page; the class of use where a kind has but one
 _LEDGERS = {
     "training": "training",
     "serving": "serving",

@@ -208,16 +208,11 @@ def written(rows: Iterable[list[object]], folder: Path) -> None:
         spot = row[5] == "spot" and row[0] != "gcp"
         files[f"{row[0]}-spot.csv" if spot else f"{row[0]}.csv"].append(row)
 
-    def cell(value: object) -> object:
-        if value is None:
-            return ""
-        return f"{value:.8g}" if isinstance(value, float) else value
-
     for name, moves in files.items():
         with (folder / name).open("w", newline="", encoding="utf-8") as out:
             writer = csv.writer(out, lineterminator="\n")
             writer.writerow(HISTORY.names)
-            writer.writerows([cell(value) for value in row] for row in moves)
+            writer.writerows([f"{value:.8g}" if isinstance(value, float) else value for value in row] for row in moves)
 
 
 def main() -> int:
