@@ -5,7 +5,7 @@ The tools that give these answers are agents/server.py; what stands in a full an
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -48,10 +48,9 @@ _TEXT_COLUMNS = frozenset(
 
 def short(answer: Answer) -> dict[str, Any]:
     """Return an answer in a few hundred tokens; `parts` names what `detail` gives in full."""
-    kind = str(answer.get("kind", ""))
     names = _names_in(answer)
     short_answer: dict[str, Any] = {"answer": _shortened(_quoting(str(answer["lead"]), names))}
-    short_answer |= _ROWS_OF_KIND.get(kind, _rows_of)(answer)
+    short_answer |= _rows_of(answer)
     # values that were assumed: none is left out, for a reader who pays by the token takes them for facts
     listed = [row for row in answer.get("assumptions") or () if isinstance(row, Mapping)]
     assumed = {str(row["name"]): row.get("value") for row in listed if row.get("status") == "assumed"}
@@ -185,20 +184,8 @@ def first_rows(listed: Sequence[Any], characters: int) -> list[Any]:
     return first
 
 
-def _rows_of(answer: Answer) -> dict[str, Any]:
-    from gpucost.answers import main_list
-
-    kind, name = str(answer["kind"]), main_list(str(answer["kind"]))
-    return {name: rows(_distinct(answer.get(name) or []), _COLUMNS.get(kind, ()))} if kind in _COLUMNS else {}
-
-
 _LEVEL_COLUMNS = ("gpu", "replicas", "layout", "held_requests_per_s", "ttft_p95_ms", "tpot_p95_ms", "e2e_p95_s",
     "usd_per_mtok", "usd_per_1000_requests")  # fmt: skip
-
-
-def _inference(answer: Answer) -> dict[str, Any]:
-    levels = answer.get("levels")
-    return _rows_of(answer) | ({"levels": rows(levels, _LEVEL_COLUMNS)} if levels else {})
 
 
 _OFFER = ("provider", "option", "gpus", "gpu")  # of an offer: a reader with three rows has no use for it twice
@@ -213,47 +200,47 @@ def _distinct(listed: Sequence[Answer]) -> list[Answer]:
     return list(first_of.values())
 
 
-def _estimate(answer: Answer) -> dict[str, Any]:
-    options = _distinct(answer["options"])[:ROWS]
-    # the best of each other kind, where it is none of the options; the first kind, of lowest budget, leads the options
-    kinds: list[Answer] = [{"best": row["kind"], **row} for row in answer.get("highlights") or ()]
-    others = _distinct([*options, *kinds[1:]])[len(options) :]
+def _rows_of(answer: Answer) -> dict[str, Any]:
+    """Return the rows and figures that the short answer of a kind has; of most kinds the first of their main list."""
+    from gpucost.answers import main_list
+
+    kind = str(answer["kind"])
+    if kind == "estimate":
+        options = _distinct(answer["options"])[:ROWS]
+        # the best of each other kind, where it is none of the options; the first kind, of lowest budget, leads them
+        kinds: list[Answer] = [{"best": row["kind"], **row} for row in answer.get("highlights") or ()]
+        others = _distinct([*options, *kinds[1:]])[len(options) :]
+        return {
+            "options": rows(options, _COLUMNS[kind]),
+            "other_kinds": rows(others, ("best", "provider", "option", "gpus", "gpu", "days", "cost_usd")),
+        }
+    if kind == "throughput":
+        layout = {name: value for name, value in dict(answer["layout"]).items() if value is not None}
+        figures = {name: answer.get(name) for name in ("tokens_per_s_per_gpu", "mfu_fraction", "memory_gib", "fits")}
+        return {"layout": layout | figures, "alternatives": rows(answer["alternatives"], _COLUMNS[kind])}
+    if kind == "tco":
+        even = answer["breakeven"]
+        return {
+            "present_value_usd": dict(answer["npv_usd"]),
+            "levelised_usd_per_gpu_hour": {
+                "own": answer["levelised_usd_per_gpu_hour"],
+                "rent": answer["levelised_rent_usd_per_gpu_hour"],
+            },
+            "breakeven": {name: even[name] for name in ("utilisation_fraction", "usd_per_gpu_hour", "months")},
+        }
+    if kind == "comparison":
+        largest = sorted(answer["changes"], key=lambda row: -abs(row["effect"]))
+        return {"changes": rows(largest, _COLUMNS[kind])}
+    if kind not in _COLUMNS:
+        return {}
+    name = main_list(kind)
+    levels = answer.get("levels") if kind == "inference" else None
     return {
-        "options": rows(options, _COLUMNS["estimate"]),
-        "other_kinds": rows(others, ("best", "provider", "option", "gpus", "gpu", "days", "cost_usd"), ROWS),
+        name: rows(_distinct(answer.get(name) or []), _COLUMNS[kind]),
+        **({"levels": rows(levels, _LEVEL_COLUMNS)} if levels else {}),
     }
 
 
-def _throughput(answer: Answer) -> dict[str, Any]:
-    layout = {name: value for name, value in dict(answer["layout"]).items() if value is not None}
-    figures = {name: answer.get(name) for name in ("tokens_per_s_per_gpu", "mfu_fraction", "memory_gib", "fits")}
-    return {"layout": layout | figures, "alternatives": rows(answer["alternatives"], _COLUMNS["throughput"])}
-
-
-def _tco(answer: Answer) -> dict[str, Any]:
-    even = answer["breakeven"]
-    return {
-        "present_value_usd": dict(answer["npv_usd"]),
-        "levelised_usd_per_gpu_hour": {
-            "own": answer["levelised_usd_per_gpu_hour"],
-            "rent": answer["levelised_rent_usd_per_gpu_hour"],
-        },
-        "breakeven": {name: even[name] for name in ("utilisation_fraction", "usd_per_gpu_hour", "months")},
-    }
-
-
-def _comparison(answer: Answer) -> dict[str, Any]:
-    largest = sorted(answer["changes"], key=lambda row: -abs(row["effect"]))
-    return {"changes": rows(largest, _COLUMNS["comparison"])}
-
-
-_ROWS_OF_KIND: dict[str, Callable[[Answer], dict[str, Any]]] = {
-    "estimate": _estimate,
-    "inference": _inference,
-    "tco": _tco,
-    "comparison": _comparison,
-    "throughput": _throughput,
-}
 _LISTS = {  # lists of rows in the short answer of a question
     "estimate": ("options", "other_kinds"),
     "compare": ("changes",),

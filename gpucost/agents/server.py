@@ -35,11 +35,43 @@ def run(folder: Path | None = None) -> None:
         from mcp import types
         from mcp.server import Server
         from mcp.server.stdio import stdio_server
-    # before the first message, so that the client shows the sentence
-    except ImportError:
+    except ImportError:  # before the first message, so that the client shows the sentence
         raise UsageError("gpucost mcp needs the extra mcp: pip install 'gpucost[mcp]'.") from None
 
-    async def called(context: Any, parameters: Any) -> Any:
+    async def list_tools(context: Any, parameters: Any) -> Any:
+        # every tool reads facts of this machine and changes nothing: a client need not ask before it calls one
+        facts_alone = types.ToolAnnotations(
+            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+        )
+        offered = [
+            types.Tool(
+                name=name,
+                description=tool.description,
+                input_schema=tool.schema,
+                output_schema=tool.answers,
+                annotations=facts_alone,
+            )
+            for name, tool in tools().items()
+        ]
+        return types.ListToolsResult(tools=offered)
+
+    async def list_resources(context: Any, parameters: Any) -> Any:
+        resources = [
+            types.Resource(uri=f"gpucost://{name}", name=name, title=title, description=text, mime_type=kind)
+            for name, (title, text, kind) in _RESOURCES.items()
+        ]
+        return types.ListResourcesResult(resources=resources)
+
+    async def read_resource(context: Any, parameters: Any) -> Any:
+        uri = str(parameters.uri)
+        name = uri.removeprefix("gpucost://").rstrip("/")
+        if name not in _RESOURCES:
+            raise ValueError(f"there is no resource {uri[:60]!r}. Resources: {', '.join(_RESOURCES)}.")
+        text = await anyio.to_thread.run_sync(resource, name)
+        kind = _RESOURCES[name][2]
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])
+
+    async def call_tool(context: Any, parameters: Any) -> Any:
         # in a thread, so that the connection stays awake
         answer, is_refusal = await anyio.to_thread.run_sync(outcome_of, parameters.name, parameters.arguments, folder)
         text = types.TextContent(type="text", text=in_words(answer))
@@ -49,10 +81,10 @@ def run(folder: Path | None = None) -> None:
         "gpucost",
         version=__version__,
         instructions=_INSTRUCTIONS,
-        on_list_tools=_listed,
-        on_call_tool=called,
-        on_list_resources=_resources,
-        on_read_resource=_resource,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_read_resource=read_resource,
         on_list_prompts=_prompts,
         on_get_prompt=_prompt,
     )
@@ -62,49 +94,6 @@ def run(folder: Path | None = None) -> None:
             await server.run(read, write, server.create_initialization_options())
 
     anyio.run(served)
-
-
-async def _listed(context: Any, parameters: Any) -> Any:
-    from mcp import types
-
-    # every tool reads facts of this machine and changes nothing: a client need not ask before it calls one
-    facts_alone = types.ToolAnnotations(
-        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-    )
-    tools_ = [
-        types.Tool(
-            name=name,
-            description=tool.description,
-            input_schema=tool.schema,
-            output_schema=tool.answers,
-            annotations=facts_alone,
-        )
-        for name, tool in tools().items()
-    ]
-    return types.ListToolsResult(tools=tools_)
-
-
-async def _resources(context: Any, parameters: Any) -> Any:
-    from mcp import types
-
-    listed = [
-        types.Resource(uri=f"gpucost://{name}", name=name, title=title, description=text, mime_type=kind)
-        for name, (title, text, kind) in _RESOURCES.items()
-    ]
-    return types.ListResourcesResult(resources=listed)
-
-
-async def _resource(context: Any, parameters: Any) -> Any:
-    import anyio
-    from mcp import types
-
-    uri = str(parameters.uri)
-    name = uri.removeprefix("gpucost://").rstrip("/")
-    if name not in _RESOURCES:
-        raise ValueError(f"there is no resource {uri[:60]!r}. Resources: {', '.join(_RESOURCES)}.")
-    text = await anyio.to_thread.run_sync(resource, name)
-    kind = _RESOURCES[name][2]
-    return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])
 
 
 _PROMPT = "check-article"

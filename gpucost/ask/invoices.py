@@ -19,7 +19,6 @@ from gpucost.units import months_after
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
-    from gpucost.types import Offer
 
 _FORMS = (".csv", ".parquet")
 
@@ -340,10 +339,24 @@ def commit(
     # a price that is not stated is that of the cheapest offer on record
     looked_up = []
     for name, price in prices.items():
-        if price is None:
-            offer = _cheapest(facts, values, name)
-            looked_up.append(offer)
-            prices[name] = offer.usd_per_gpu_hour
+        if price is not None:
+            continue
+        flag, term_months = f"--{name.replace('_', '-')}", values["term"] if name == "committed" else 0
+        if values["gpu"] is None:
+            raise UsageError(
+                f"{flag} is missing: give the price per GPU-hour, or --gpu (and --provider) to look it up."
+            )
+        offers = [
+            offer
+            for offer in facts.offers(values["gpu"], values["provider"], values["region"])  # the cheapest first
+            if offer.term_months == term_months
+            and (OPTIONS[offer.option].family == "committed" if term_months else is_plain(offer.option))
+        ]
+        if not offers:
+            offer_kind = f"a commitment of {term_months} months" if term_months else "an offer on demand"
+            raise PriceMissingError(f"no price of {offer_kind} for {values['gpu']} is on record: give it with {flag}.")
+        looked_up.append(offers[0])
+        prices[name] = offers[0].usd_per_gpu_hour
     price_notes = [
         f"{offer.provider} {offer.instance_type} in {offer.region or offer.region_scope}, "
         f"{OPTIONS[offer.option].label}: {offer.usd_per_gpu_hour:,.4g} USD per GPU-hour, of {offer.observed_on}"
@@ -376,17 +389,3 @@ def commit(
     agreements_read, more = read_agreements(values["agreements"], left_open)
     answer = advised(framed(facts, values), used_gpus, [*notes, *more], agreements_read, decision)
     return CommitResult(answer)
-
-
-def _cheapest(catalog: "Catalog", values: Mapping[str, Any], name: str) -> "Offer":
-    """Return the cheapest offer on demand, or with a commitment of the term."""
-    flag = f"--{name.replace('_', '-')}"
-    if values["gpu"] is None:
-        raise UsageError(f"{flag} is missing: give the price per GPU-hour, or --gpu (and --provider) to look it up.")
-    term = values["term"] if name == "committed" else 0
-    for offer in catalog.offers(values["gpu"], values["provider"], values["region"]):  # the cheapest first
-        fits = is_plain(offer.option) if not term else OPTIONS[offer.option].family == "committed"
-        if fits and offer.term_months == term:
-            return offer
-    offer_kind = f"a commitment of {term} months" if term else "an offer on demand"
-    raise PriceMissingError(f"no price of {offer_kind} for {values['gpu']} is on record: give it with {flag}.")

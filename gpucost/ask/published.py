@@ -127,7 +127,13 @@ def _stack_of(framework: object) -> str:
 
 def validate_runs(catalog: Catalog, path: str | None = None, *, core: bool = False) -> ValidationReport:
     """Hold the hours of whole runs against their estimates; nothing is fitted to them."""
-    rows = [_typed(row) for row in read_file(path)] if path else catalog.rows("published_runs")
+    rows = [] if path else catalog.rows("published_runs")
+    for row in read_file(path) if path else ():
+        # of a person's file numbers as numbers, and what is empty as None
+        cells: dict[str, Any] = {name: None if wording.missing(cell) else cell for name, cell in row.items()}
+        cells |= {name: wording.number(row.get(name)) for name in _NUMBERS}
+        cells["gpus"] = wording.count(row.get("gpus"))
+        rows.append({"model": None, "gpu": None, "precision": None, "counts": "run"} | cells)
     items: list[Item] = []
     skipped: list[Skipped] = []
     for place, row in enumerate(rows):
@@ -146,14 +152,6 @@ def validate_runs(catalog: Catalog, path: str | None = None, *, core: bool = Fal
     sources = {str(row.get("id") or ""): _source_of(row) for row in rows}
     method = "hours from the model, the tokens and the accelerators; nothing is fitted to whole runs"
     return measurements.payload(len(rows), items, skipped, sources, kind="validation", validated="runs", method=method)
-
-
-def _typed(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of a person's file with numbers as numbers, and what is empty as None."""
-    cells: dict[str, Any] = {name: None if wording.missing(cell) else cell for name, cell in row.items()}
-    cells |= {name: wording.number(row.get(name)) for name in _NUMBERS}
-    cells["gpus"] = wording.count(row.get("gpus"))
-    return {"model": None, "gpu": None, "precision": None, "counts": "run"} | cells
 
 
 def _source_of(row: Mapping[str, Any]) -> str:

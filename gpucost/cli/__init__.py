@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Mapping
 from importlib import import_module
 from types import FrameType
 
@@ -117,7 +116,20 @@ def main() -> None:
     warnings.showwarning = lambda message, *_: say(str(message))
     gc.set_threshold(*_COLLECT_AFTER)
     try:
-        _check_completion(os.environ)
+        # what a shell that completes words does not set: click takes it as it comes
+        if request := os.environ.get("_GPUCOST_COMPLETE"):
+            shell, _, step = request.partition("_")
+            if shell not in ("bash", "zsh", "fish") or step not in ("source", "complete"):
+                raise UsageError(
+                    f"_GPUCOST_COMPLETE: expected bash_source, zsh_source or fish_source, not {shortened(request)!r}."
+                )
+            # the words so far, and which of them is typed; fish hands the line over whole, and no number
+            cursor = "0" if shell == "fish" else os.environ.get("COMP_CWORD", "")
+            if step == "complete" and ("COMP_WORDS" not in os.environ or not cursor.isdecimal()):
+                raise UsageError(
+                    f"_GPUCOST_COMPLETE={request}: COMP_WORDS and COMP_CWORD say what is to be completed; one is"
+                    " missing."
+                )
         code = cli.main(standalone_mode=False, prog_name="gpucost")
         sys.stdout.flush()  # a full disk or a closed pipe is found here, not when Python ends
         sys.exit(code if isinstance(code, int) else 0)
@@ -152,23 +164,6 @@ def main() -> None:
         _trace(debug)
         say(f"internal error: {type(error).__name__}: {error}. Run again with --debug and report it.")
         sys.exit(1)
-
-
-def _check_completion(environment: Mapping[str, str]) -> None:
-    """Refuse what a shell that completes words does not set: click takes it as it comes."""
-    request = environment.get("_GPUCOST_COMPLETE")
-    if not request:
-        return
-    shell, _, step = request.partition("_")
-    if shell not in ("bash", "zsh", "fish") or step not in ("source", "complete"):
-        raise UsageError(
-            f"_GPUCOST_COMPLETE: expected bash_source, zsh_source or fish_source, not {shortened(request)!r}."
-        )
-    cursor = environment.get("COMP_CWORD", "")  # fish hands the line over whole, and no number
-    if step == "complete" and ("COMP_WORDS" not in environment or (shell != "fish" and not cursor.isdecimal())):
-        raise UsageError(
-            f"_GPUCOST_COMPLETE={request}: COMP_WORDS and COMP_CWORD say what is to be completed; one is missing."
-        )
 
 
 def _trace(debug: bool) -> None:

@@ -76,7 +76,21 @@ def command(
         )
     )
     chip = verdict.accelerator_of(catalog, str(measured["machine"]["device"]))
-    rows = _rows_beside_yardsticks(catalog, measured, chip)
+    # each kind of work beside its peak, machines on record, and published training steps of a known chip
+    if chip is None:
+        rows = verdict.rows_of(verdict.yardsticks(measured, None, {}))
+    else:
+        shares = verdict.shares_by_machine(catalog.rows("bench_measurements"), catalog)
+        # of machines on record the middle one: what is usual, beside the datasheet's peak
+        medians = {key: median(machine_shares) for key, machine_shares in shares.items()}
+        sticks = verdict.yardsticks(measured, chip, medians)
+        peak = chip.bf16_tflops
+        if peak and (fastest_tflops := _training_tflops(catalog, measured, chip)):
+            published = [rate / peak for rate in _training_tflops(catalog, None, chip)]
+            usual = median(published) if published else None
+            sticks.append(verdict.Yardstick("train", "training steps", peak, "TFLOP/s", max(fastest_tflops), usual))
+            shares["train"] = published
+        rows = verdict.rows_of(sticks, shares)
     findings = verdict.findings(measured, chip, rows)
     if chip is None:
         # the device is not on record, so no peak and no machine stands beside the figures
@@ -100,26 +114,6 @@ def command(
     from gpucost.render import markdown, text
 
     out.text(markdown.write(page) if out.format == "md" else text.write(page, all_sections=True), written=True)
-
-
-def _rows_beside_yardsticks(catalog: Any, measured: Any, chip: Any) -> list[dict[str, Any]]:
-    """Return each kind of work beside its peak, machines on record, and published training steps of a known chip."""
-    from gpucost.bench import verdict
-
-    if chip is None:
-        return verdict.rows_of(verdict.yardsticks(measured, None, {}))
-    shares = verdict.shares_by_machine(catalog.rows("bench_measurements"), catalog)
-    # of machines on record the middle one: what is usual, beside the datasheet's peak
-    sticks = verdict.yardsticks(measured, chip, {key: median(machine_shares) for key, machine_shares in shares.items()})
-    fastest_tflops = _training_tflops(catalog, measured, chip) if chip.bf16_tflops else []
-    if fastest_tflops:
-        published = [rate / chip.bf16_tflops for rate in _training_tflops(catalog, None, chip)]
-        usual = median(published) if published else None
-        sticks.append(
-            verdict.Yardstick("train", "training steps", chip.bf16_tflops, "TFLOP/s", max(fastest_tflops), usual)
-        )
-        shares["train"] = published
-    return verdict.rows_of(sticks, shares)
 
 
 def _training_tflops(catalog: Any, bench: Any, chip: Any) -> list[float]:

@@ -137,7 +137,20 @@ def command(
             return
         # one bench made the calibrations of both kinds, so both go where none is named
         kinds = [kind] if spoke("kind") is ParameterSource.COMMANDLINE else list(FILES)
-        _undo(kinds)
+        is_undone = False
+        for path in map(_place, kinds):
+            before = path.with_suffix(".csv.bak")
+            if before.exists():
+                before.replace(path)
+                say(f"{path} holds the calibration before the last one again.")
+            elif path.exists():
+                path.unlink()
+                say(f"{path} is gone; the shipped calibration holds.")
+            else:
+                continue
+            is_undone = True
+        if not is_undone:
+            say(f"there is no calibration of your own in {_place(kinds[0]).parent}.")
         return
     if estimate and kind != "training":
         raise click.UsageError("--estimate applies to training: leave it out with --kind serving.")
@@ -450,21 +463,3 @@ def _write(path: Path, text: str) -> None:
         write_text(path.with_suffix(".csv.bak"), path.read_text("utf-8"))
     write_text(path, text)
     say(f"kept in {path}; `gpucost calibrate --undo` removes it.")
-
-
-def _undo(kinds: Sequence[str]) -> None:
-    """Take back the last calibration of each kind, and say what holds now."""
-    undone = False
-    for path in map(_place, kinds):
-        before = path.with_suffix(".csv.bak")
-        if before.exists():
-            before.replace(path)
-            say(f"{path} holds the calibration before the last one again.")
-        elif path.exists():
-            path.unlink()
-            say(f"{path} is gone; the shipped calibration holds.")
-        else:
-            continue
-        undone = True
-    if not undone:
-        say(f"there is no calibration of your own in {_place(kinds[0]).parent}.")

@@ -200,6 +200,8 @@ def gpus(
     gpucost gpus --vendor amd --fields id,memory_gib,bf16_tflops --format csv
     """
     from gpucost.catalog.chips import generations as generations_of
+    from gpucost.catalog.chips import switches as switches_of
+    from gpucost.catalog.chips import whole_systems
     from gpucost.catalog.names import chosen, listed
 
     if name is not None and gpu is not None and not is_setting("gpu"):
@@ -208,13 +210,30 @@ def gpus(
     if generations + systems + switches > 1:
         raise click.UsageError("--generations, --systems and --switches exclude each other. Choose one.")
     if systems:
-        _list_systems(catalog, out, gpu_names)
+        machines = whole_systems(catalog, listed(gpu_names) if gpu_names else ())
+        for row in machines if out.is_plain else ():
+            # in thousands of USD, as a span
+            ends = [row["price_low_usd"], row["price_high_usd"] or row["price_low_usd"]]
+            row["price"] = None if ends[0] is None else f"{ends[0] / 1000:,.0f}–{ends[1] / 1000:,.0f}k"
+            row |= {kind: row[f"{kind}_pflops"] for kind in ("bf16", "fp8", "fp4")}
+        notes = ["Peaks are dense, of all accelerators together; prices in USD, as last seen in the year beside them."]
+        out.rows(machines, "gpus systems" if out.is_plain else "gpus systems data", catalog, notes)
         return
     if switches:
-        _list_switches(catalog, out, gpu_names)
+        # of one chip only the switches that it has
+        chip = None if gpu_names is None else catalog.accelerator(gpu_names).id
+        chips = {row["id"]: row for row in catalog.rows("accelerators")}
+        effects = switches_of(catalog, None if chip is None else chips[chip])
+        for row in effects if out.is_plain else ():
+            row["gain"] = _gain(row["low_fraction"], row["high_fraction"]) if row["available"] else "not there"
+            if row["changes"] == "memory of each part" and row["low_fraction"] is not None:
+                row["gain"] = f"× {1 + row['low_fraction']:.3g}"
+        notes = [] if gpu_names is None else catalog.taken(gpu_names)
+        notes = [*notes, "Not known: no source on record measured it."]
+        out.rows(effects, "gpus switches" if out.is_plain else "gpus switches data", catalog, notes)
         return
     rows = catalog.rows("accelerators") if not generations else generations_of(catalog)
-    notes: list[str] = []
+    notes = []
     names = [] if gpu_names is None else listed(gpu_names)
     if gpu_names is not None:
         # a name means all chips of its family; side by side the flagship of each, which is said
@@ -234,39 +253,6 @@ def gpus(
         out.rows(_side_by_side(catalog, rows), columns, catalog, [*notes, _SPEEDS])
         return
     out.rows(rows, "gpus", catalog)
-
-
-def _list_systems(catalog: "Catalog", out: Output, gpu_names: str | None) -> None:
-    """Write whole machines, a price as its span."""
-    from gpucost.catalog.chips import whole_systems
-    from gpucost.catalog.names import listed
-
-    rows = whole_systems(catalog, listed(gpu_names) if gpu_names else ())
-    if out.is_plain:
-        for row in rows:
-            ends = [row["price_low_usd"], row["price_high_usd"] or row["price_low_usd"]]
-            # in thousands of USD, as a span
-            row["price"] = None if ends[0] is None else f"{ends[0] / 1000:,.0f}–{ends[1] / 1000:,.0f}k"
-            row |= {kind: row[f"{kind}_pflops"] for kind in ("bf16", "fp8", "fp4")}
-    notes = ["Peaks are dense, of all accelerators together; prices in USD, as last seen in the year beside them."]
-    out.rows(rows, "gpus systems" if out.is_plain else "gpus systems data", catalog, notes)
-
-
-def _list_switches(catalog: "Catalog", out: Output, gpu_name: str | None) -> None:
-    """Write what switches gain or lose, for one chip as it has them."""
-    from gpucost.catalog.chips import switches as switches_of
-
-    chip = None if gpu_name is None else catalog.accelerator(gpu_name).id
-    # of one chip only the switches that it has
-    facts = {row["id"]: row for row in catalog.rows("accelerators")}
-    rows = switches_of(catalog, None if chip is None else facts[chip])
-    if out.is_plain:
-        for row in rows:
-            row["gain"] = _gain(row["low_fraction"], row["high_fraction"]) if row["available"] else "not there"
-            if row["changes"] == "memory of each part" and row["low_fraction"] is not None:
-                row["gain"] = f"× {1 + row['low_fraction']:.3g}"
-    notes = [*([] if gpu_name is None else catalog.taken(gpu_name)), "Not known: no source on record measured it."]
-    out.rows(rows, "gpus switches" if out.is_plain else "gpus switches data", catalog, notes)
 
 
 def _gain(low: float | None, high: float | None) -> str:

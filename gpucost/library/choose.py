@@ -152,13 +152,13 @@ def choose(
     if values["matrix"]:
         # of each cell the first that can be ordered and stays; where there is none, the first of all
         for name, rows in rows_by_need.items():
-            ready = [
+            orderable = [
                 row
                 for row in rows
                 if row["rent_usd"] is not None
                 and not (row["purpose"] == "serving" and OPTIONS[row["option"] or "on_demand"].interruptible)
             ]
-            rows_by_need[name] = ready[:1] or rows[:1]
+            rows_by_need[name] = orderable[:1] or rows[:1]
     if not all(rows_by_need.values()):
         empty = next(name for name, rows in rows_by_need.items() if not rows)
         flags = ", ".join(f"{flag_of(name)}={value}" for name, value in filters.items())
@@ -196,7 +196,13 @@ def choose(
         return [{**row, "seller": sellers.name(row["provider"])} for row in rows]
 
     if values["matrix"]:
-        lead = _lead_of_matrix(rows_by_need)
+        # how many cells were listed lately, and the ends of what they cost
+        ready, listed_lately = _listed_lately(rows_by_need)
+        low, high = (pick(listed_lately or ready, key=lambda row: row["rent_usd"] or 0) for pick in (min, max))
+        lead = (
+            f"{_ready(rows_by_need)} They cost from ${low['rent_usd']:,.0f} for {low['workload']} to"
+            f" ${high['rent_usd']:,.0f} for {high['workload']}."
+        )
     else:
         lead = _lead(workloads[0], rows_by_need, assigned, budget_usd)
     # the sources of what is advised: the first candidate of each workload
@@ -641,16 +647,6 @@ def assign(
         sooner = solved(days, [*one_each, *owned_gpus, costs], *bound)
         best = best if sooner.x is None else sooner
     return [way for (_, way), share in zip(ways, best.x, strict=True) if share > 0.5]  # the solver's 1 may be 0.9999
-
-
-def _lead_of_matrix(rows_by_need: "Mapping[str, Sequence[Candidate]]") -> str:
-    """Say how many cells of the matrix were listed lately, and the ends of what they cost."""
-    ready, sure = _listed_lately(rows_by_need)
-    low, high = (pick(sure or ready, key=lambda row: row["rent_usd"] or 0) for pick in (min, max))
-    return (
-        f"{_ready(rows_by_need)} They cost from ${low['rent_usd']:,.0f} for {low['workload']} to"
-        f" ${high['rent_usd']:,.0f} for {high['workload']}."
-    )
 
 
 def _listed_lately(

@@ -1,6 +1,7 @@
 """`gpucost.compare(...)`: why two answers differ, or models on accelerators side by side."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -311,9 +312,31 @@ def _speed_of_jobs(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     notes = [] if first["gpu"] != second["gpu"] else catalog.taken(pairs[0][1])  # two that differ stand in the table
     sizes = {f"{job['layout']['global_batch']:,} sequences of {job['sequence_tokens']:,.0f}" for job in (first, second)}
     step = f" One step: {' against '.join(sorted(sizes))} tokens."
+    # both speeds at the sequences of a step that were stated, and at those as models of its size use; where none were
+    # stated, one sequence for each accelerator stands beside: links weigh most there
+    batch_stated = values["global_batch"]
+    usual = [{name: value for name, value in job.items() if name != "global_batch"} for job in jobs]
+    timed = [[first, second]]
+    with suppress(NothingFitsError):  # nothing beside, where it fits no layout
+        timed.append(
+            _speeds(catalog, usual if batch_stated else [{**job, "global_batch": job["gpus"]} for job in jobs])
+        )
+    uses = ("yours", "usual training") if batch_stated else ("usual training", "small fine-tunes")
+    batches: dict[int, AtBatch] = {}
+    for pair, used_for in zip(timed, uses, strict=False):
+        batch = int(pair[0]["layout"]["global_batch"])
+        first_rate, second_rate = (float(answer["tokens_per_s_per_gpu"]) for answer in pair)
+        row: AtBatch = {
+            "global_batch": batch,
+            "first_tokens_per_s_per_gpu": first_rate,
+            "second_tokens_per_s_per_gpu": second_rate,
+            "longer_fraction": first_rate / second_rate - 1,
+            "used_for": used_for,
+        }
+        batches.setdefault(batch, row)  # where the stated batch is the usual one, it stays the person's own
     return {
         **comparison,
-        "batches": _at_batches(catalog, jobs, (first, second), values["global_batch"]),
+        "batches": [batches[batch] for batch in sorted(batches)],
         "lead": comparison["lead"] + step,
         "warnings": [*notes, *comparison["warnings"]],
     }
@@ -321,33 +344,3 @@ def _speed_of_jobs(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
 
 def _speeds(catalog: Catalog, jobs: Sequence[Answer]) -> list[Answer]:
     return [cast("Result", answered("throughput", job, catalog)).payload for job in jobs]
-
-
-def _at_batches(catalog: Catalog, jobs: Sequence[Answer], timed: Sequence[Answer], stated: int | None) -> list[AtBatch]:
-    """Return both speeds at the sequences of a step that were stated, and at those as models of its size use.
-
-    Where none were stated, one sequence for each accelerator stands beside: links weigh most there. Nothing where it
-    fits no layout.
-    """
-    usual = [{name: value for name, value in job.items() if name != "global_batch"} for job in jobs]
-    other = usual if stated else [{**job, "global_batch": job["gpus"]} for job in jobs]
-    try:
-        pairs = [timed, _speeds(catalog, other)]
-    except NothingFitsError:
-        pairs = [timed]
-    uses = ("yours", "usual training") if stated else ("usual training", "small fine-tunes")
-    rows: dict[int, AtBatch] = {}
-    for (first, second), used_for in zip(pairs, uses, strict=False):
-        rates = [float(answer["tokens_per_s_per_gpu"]) for answer in (first, second)]
-        batch = int(first["layout"]["global_batch"])
-        rows.setdefault(  # where the stated batch is the usual one, it stays the person's own
-            batch,
-            {
-                "global_batch": batch,
-                "first_tokens_per_s_per_gpu": rates[0],
-                "second_tokens_per_s_per_gpu": rates[1],
-                "longer_fraction": rates[0] / rates[1] - 1,
-                "used_for": used_for,
-            },
-        )
-    return [rows[batch] for batch in sorted(rows)]

@@ -139,7 +139,19 @@ def _answer(scenario: Scenario) -> Answer:
         # a comparison or an invoice may name parts before it: it gets their answers
         before = {earlier.name: payload for earlier, payload in answers}
         payload = asked_part(part.naming(before, part.arguments))
-        answers.append((part, _with_background(payload) if part.kind == "training" else payload))
+        if part.kind == "training":
+            # what a report shows beside it: how the price came about, and what bounds the speed
+            best, request = payload["options"][0], payload["request"]
+            gpu, day = best["gpu"], payload["as_of"]
+            catalog = shared_catalog(day, request.get("known_as_of"))
+            parameters = {"gpu": gpu, "day": day, "plain": [name for name in OPTIONS if is_plain(name)]}
+            history = catalog.query(_HISTORY, "offers", parameters=parameters)
+            run = {name: request[name] for name in _OF_STEPS if request[name] is not None}
+            adapters = {"lora_rank": request["lora_rank"]} if request["method"] != "full" else {}
+            sequence = {"sequence": payload["workload"]["sequence_tokens"]}
+            bounds = answered("roofline", {"gpu": gpu, **best["layout"], **run, **adapters, **sequence}, catalog)
+            payload |= {"price_history": [dict(row) for row in history], "roofline": bounds.payload}
+        answers.append((part, payload))
     first = answers[0][1]
     sources: dict[str, Any] = {}
     for _, payload in answers:
@@ -225,16 +237,3 @@ def asked_anew(payload: _Payload) -> dict[str, Any]:
     stated |= {key: "none" for key in unlimited if key not in filled_in and payload["request"].get(key) is None}
     request = {names.get(key, key): value for key, value in stated.items() if key in names or key in names.values()}
     return {"name": kind.capitalize(), "as_of": payload["as_of"], PARTS[kind]: [{"name": kind.capitalize(), **request}]}
-
-
-def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
-    """Add what a report shows beside a training answer: how the price came about, and what bounds the speed."""
-    best, request = payload["options"][0], payload["request"]
-    catalog = shared_catalog(payload["as_of"], request.get("known_as_of"))
-    parameters = {"gpu": best["gpu"], "day": payload["as_of"], "plain": [name for name in OPTIONS if is_plain(name)]}
-    history = catalog.query(_HISTORY, "offers", parameters=parameters)
-    run = {name: request[name] for name in _OF_STEPS if request[name] is not None}
-    adapters = {"lora_rank": request["lora_rank"]} if request["method"] != "full" else {}
-    sequence = {"sequence": payload["workload"]["sequence_tokens"]}
-    bounds = answered("roofline", {"gpu": best["gpu"], **best["layout"], **run, **adapters, **sequence}, catalog)
-    return {**payload, "price_history": [dict(row) for row in history], "roofline": bounds.payload}

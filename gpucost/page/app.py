@@ -144,22 +144,21 @@ def _in_turn(make: Callable[[], "Response"], query: Mapping[str, str], name: str
     try:
         return make()
     except GpuCostError as error:
-        return _json(_refusal(error, query, name), 422)
+        # the command's sentence, the same without flags, and the nearest questions that have an answer
+        sentence = " ".join(without_contents(error, query).split())
+        return _json(
+            {
+                "error": sentence,
+                "said": without_commands(sentence),
+                "exit_code": error.exit_code,
+                "nearest": questions.nearest(error, query, name),
+            },
+            422,
+        )
     except Exception as error:  # the page says it and lives on
         return _json({"error": f"internal error: {type(error).__name__}. Please report it."}, 500)
     finally:
         _turns.release()
-
-
-def _refusal(error: GpuCostError, query: Mapping[str, str], name: str) -> dict[str, Any]:
-    """Return a refusal: the command's sentence, the same without flags, and the nearest questions with an answer."""
-    sentence = " ".join(without_contents(error, query).split())
-    return {
-        "error": sentence,
-        "said": without_commands(sentence),
-        "exit_code": error.exit_code,
-        "nearest": questions.nearest(error, query, name),
-    }
 
 
 def _json(value: Any, status: int) -> "Response":

@@ -245,6 +245,8 @@ def _refuse_header(path: Path, names: Iterable[str]) -> None:
 
 
 def _coded(connection: "duckdb.DuckDBPyConnection", table: str, source: str) -> _Coded:
+    import pandas
+
     kinds = {row[0]: row[1] for row in connection.execute(f"describe select * from {table}").fetchall()}
     if not kinds:
         raise UsageError(f"{source} has no columns. It needs one for each argument.")
@@ -255,25 +257,19 @@ def _coded(connection: "duckdb.DuckDBPyConnection", table: str, source: str) -> 
         is_text = kind.startswith(("VARCHAR", "ENUM", "DATE", "TIME", "INTERVAL", "BLOB", "UUID"))
         cell = f"{named(name)}{'::date' * (kind in _MOMENTS)}{'::varchar' * is_text}"
         cell = f"nullif(trim({cell}), '')" if kind == "VARCHAR" else cell
-        values = connection.execute(f"select {cell} as v from {table}").fetchnumpy()["v"]
-        coded_columns[name] = _distinct(values, is_text)
+        column: Any = connection.execute(f"select {cell} as v from {table}").fetchnumpy()["v"]
+        # as codes and what they mean; cells without a value mean None
+        data, missing = np.ma.getdata(column), np.ma.getmaskarray(column)
+        if data.dtype.kind == "f":
+            missing = missing | np.isnan(data)
+        present = data[~missing]
+        # factorize keeps the order of texts, unique sorts numbers: each is the quicker one
+        values, places = pandas.factorize(present)[::-1] if is_text else np.unique(present, return_inverse=True)
+        codes = np.full(len(data), len(values), np.int32)
+        codes[~missing] = places
+        meanings = [value.strip() if isinstance(value, str) else value for value in values.tolist()]
+        coded_columns[name] = codes, [*meanings, *([None] if missing.any() else [])]
     return coded_columns
-
-
-def _distinct(column: Any, is_text: bool) -> tuple[NDArray[Any], list[Any]]:
-    """Return a column as codes and what they mean; cells without a value mean None."""
-    import pandas
-
-    data, missing = np.ma.getdata(column), np.ma.getmaskarray(column)
-    if data.dtype.kind == "f":
-        missing = missing | np.isnan(data)
-    present = data[~missing]
-    # factorize keeps the order of texts, unique sorts numbers: each is the quicker one
-    values, places = pandas.factorize(present)[::-1] if is_text else np.unique(present, return_inverse=True)
-    codes = np.full(len(data), len(values), np.int32)
-    codes[~missing] = places
-    meanings = [value.strip() if isinstance(value, str) else value for value in values.tolist()]
-    return codes, [*meanings, *([None] if missing.any() else [])]
 
 
 def grid_of(path: str) -> dict[str, Any]:
