@@ -3,8 +3,7 @@
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations as itertools_combinations
-from itertools import product
+from itertools import combinations, product
 from math import gcd, prod
 from os import fspath
 from threading import Lock
@@ -50,7 +49,7 @@ from gpucost.physics.training.memory_recipe import (
     MemoryRecipe,
     memory_recipe,
 )
-from gpucost.physics.transformer import Shape, stack, total_parameters
+from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.units import GB, counted, format_count
 from gpucost.workloads.speeds import key_of
@@ -59,7 +58,7 @@ from gpucost.workloads.training import DEFAULT_RANK, too_long
 # --- What is to fit: a model, a chip and a recipe, read from words and checked.
 
 _AUTO = "auto"
-DEGREES = ("tensor", "pipeline", "context", "expert", "sharding")
+_DEGREES = ("tensor", "pipeline", "context", "expert", "sharding")
 
 
 class MemoryJob(Struct, frozen=True):
@@ -79,7 +78,7 @@ class MemoryJob(Struct, frozen=True):
     lora_rank: int = DEFAULT_RANK
     software: str = "fused"
     flash: bool = True
-    degrees: dict[str, int] = field(default_factory=dict)
+    degrees: dict[str, int] = field(default_factory=dict)  # stated ones: the others are searched
 
     def recipe(self) -> MemoryRecipe:
         """Return what the job keeps in memory."""
@@ -104,15 +103,12 @@ def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = Non
     settings["sequence_tokens"] = settings.pop("sequence", None) or default_sequence(architecture)
     settings["loss_chunk_tokens"] = settings.pop("loss_chunk", 0)
     settings.setdefault("software", USUAL_STYLES[settings.get("method", "full")])
-    degrees = {name: settings.pop(name) for name in DEGREES if name in settings}
-    if not degrees and "gpus" not in settings and (gpus := catalog.gpus_in(gpu)):
-        settings["gpus"] = gpus
-    _check_degrees(architecture, settings.get("gpus"), degrees)
-    return MemoryJob(architecture, key.accelerator, key.system, degrees=degrees, **settings)
-
-
-def _check_degrees(a: Architecture, gpus: int | None, degrees: dict[str, int]) -> None:
-    """Refuse degrees that no layout can have."""
+    degrees = {name: settings.pop(name) for name in _DEGREES if name in settings}
+    machine_gpus = catalog.gpus_in(gpu)
+    if not degrees and "gpus" not in settings and machine_gpus:  # a machine's name is so many of its chip
+        settings["gpus"] = machine_gpus
+    # refuse degrees that no layout can have
+    a, gpus = architecture, settings.get("gpus")
     tensor, pipeline, expert = (degrees.get(name, 1) for name in ("tensor", "pipeline", "expert"))
     if a.heads % tensor:
         options = ", ".join(str(d) for d in range(1, min(a.heads, 64) + 1) if a.heads % d == 0)
@@ -127,14 +123,14 @@ def _check_degrees(a: Architecture, gpus: int | None, degrees: dict[str, int]) -
         raise UsageError(
             f"tensor × pipeline × context = {parallel} does not divide {gpus} GPUs. Use a multiple of {parallel}."
         )
+    return MemoryJob(architecture, key.accelerator, key.system, degrees=degrees, **settings)
 
 
 # --- The layouts that a GPU count allows, their memory, and the simplest one that fits.
 
-_LARGEST_GPUS = 16_384
-STEPS = (1, 2, 3, 4, 6)  # nodes, then these times powers of two
+_LARGEST_GPUS = 16_384  # beyond any run that was published
+_STEPS = (1, 2, 3, 4, 6)  # nodes, then these times powers of two
 _MOST_STAGES = 16  # tried where none are given, as the search of speeds does
-BF16 = 0
 
 
 class Plan(Struct, frozen=True):
@@ -155,90 +151,43 @@ class Plan(Struct, frozen=True):
         return self.needed_bytes <= self.usable_bytes
 
 
-def _gpu_counts(job: MemoryJob) -> list[int]:
-    """Return the counts to try: the one given, else every count within a node and growing numbers of nodes.
-
-    Degrees that are given take multiples of their product. Without a named network between nodes one scale-up domain
-    is the end.
-    """
-    if job.gpus is not None:
-        return [job.gpus]
-    node = max(job.system.gpus, 1)
-    counts = list(range(1, node + 1))
-    domain = max(job.system.scaleup_gpus, node)
-    limit = _LARGEST_GPUS if job.system.scaleout_gb_per_s else domain
-    nodes = {step << k for step in STEPS for k in range(12)}
-    group = prod(job.degrees.get(name, 1) for name in ("tensor", "pipeline", "context"))
-    counts += [group * times for times in powers(node // group)]
-    counts += [node * n * least for n in nodes for least in {1, group // gcd(group, node)}]
-    return sorted({count for count in counts if count % group == 0 and count <= limit})
-
-
-def powers(limit: float) -> list[int]:
+def _powers(limit: float) -> list[int]:
     """Return the powers of two up to a limit.
 
-    >>> powers(9)
+    >>> _powers(9)
     [1, 2, 4, 8]
     """
     return [1 << k for k in range(int(limit).bit_length()) if 1 << k <= limit]
 
 
-def combinations(job: MemoryJob, gpus: int) -> list[dict[str, int]]:
+def _combinations(job: MemoryJob, gpus: int) -> list[dict[str, int]]:
     """Return the combinations of degrees that multiply out on a count: those given, else powers of two."""
     a, fixed = job.architecture, job.degrees
     domain = max(job.system.scaleup_gpus, job.system.gpus)
-    tensors = [t for t in powers(min(domain, gpus, a.heads)) if a.heads % t == 0]
-    pipelines = powers(min(gpus, a.layers, _MOST_STAGES))
-    experts = [e for e in powers(min(gpus, a.experts)) if a.experts % e == 0] if a.experts else [1]
-    long = job.sequence_tokens // CONTEXT_TOKENS
-    contexts = [fixed["context"]] if "context" in fixed else powers(min(gpus, long)) if long > 1 else [1]
+    tensors = [t for t in _powers(min(domain, gpus, a.heads)) if a.heads % t == 0]
+    pipelines = _powers(min(gpus, a.layers, _MOST_STAGES))
+    experts = [e for e in _powers(min(gpus, a.experts)) if a.experts % e == 0] if a.experts else [1]
+    long = job.sequence_tokens // CONTEXT_TOKENS  # a sequence shorter than this is not worth splitting
+    contexts = _powers(min(gpus, long)) if long > 1 else [1]
     layouts = []
     for tensor, pipeline, expert, context in product(
         [fixed["tensor"]] if "tensor" in fixed else tensors,
         [fixed["pipeline"]] if "pipeline" in fixed else pipelines,
         [fixed["expert"]] if "expert" in fixed else experts,
-        contexts,
+        [fixed["context"]] if "context" in fixed else contexts,
     ):
         if gpus % (tensor * pipeline * context) or (gpus // pipeline) % expert:
             continue
         data = gpus // (tensor * pipeline * context)
         alone = data * context == 1
-        stages = [fixed["sharding"]] if "sharding" in fixed else [0] if alone else [1] if pipeline > 1 else [1, 3]
+        # under a pipeline weights stay whole: each micro-batch would gather them again
+        stages = [0] if alone else [1] if pipeline > 1 else [1, 3]
+        stages = [fixed["sharding"]] if "sharding" in fixed else stages
         layouts += [
             {"tensor": tensor, "pipeline": pipeline, "context": context, "expert": expert, "data": data, "sharding": s}
             for s in stages
         ]
     return layouts
-
-
-def candidates(job: MemoryJob, counts: Sequence[int]) -> LayoutColumns:
-    """Return every layout of every count, with every recomputation that is allowed, as arrays."""
-    codes = range(len(RECOMPUTES)) if job.recompute == _AUTO else [RECOMPUTES.index(job.recompute)]
-    rows = [
-        {"gpus": gpus, **degrees, "recompute": code}
-        for gpus in counts
-        for degrees in combinations(job, gpus)
-        for code in codes
-    ]
-    columns: dict[str, Any] = {
-        name: np.array([row[name] for row in rows], dtype=np.float64)
-        for name in ("gpus", "tensor", "pipeline", "context", "expert", "data")
-    }
-    count = len(rows)
-    micro = np.full(count, float(job.micro_batch))
-    usual = default_batch(job.architecture, job.sequence_tokens, job.method)
-    return LayoutColumns(
-        **columns,
-        sharding=np.array([row["sharding"] for row in rows], dtype=np.int64),
-        recompute=np.array([row["recompute"] for row in rows], dtype=np.int64),
-        micro_batch=micro,
-        global_batch=np.maximum(usual, micro * columns["data"] * columns["pipeline"]),
-        virtual_stages=np.ones(count),
-        precision=np.full(count, BF16, dtype=np.int64),
-        flash=np.full(count, job.flash),
-        sequence_parallel=np.ones(count, dtype=np.bool_),
-        shard_ranks=np.zeros(count),
-    )
 
 
 def best_plan(job: MemoryJob) -> Plan | None:
@@ -248,17 +197,29 @@ def best_plan(job: MemoryJob) -> Plan | None:
     then least sharding. None where no combination multiplies out. Beyond a node, the whole nodes between the last
     count that is too small and the first that is not are halved until one node fewer does not fit.
     """
-    counts = _gpu_counts(job)
-    plan = _plan_on(job, counts)
     node = max(job.system.gpus, 1)
+    if job.gpus is not None:
+        counts = [job.gpus]
+    else:
+        # every count within a node and growing numbers of nodes; stated degrees take multiples of their product, and
+        # without a named network between nodes one scale-up domain is the end
+        domain = max(job.system.scaleup_gpus, node)
+        limit = _LARGEST_GPUS if job.system.scaleout_gb_per_s else domain
+        nodes = {step << k for step in _STEPS for k in range(12)}
+        group = prod(job.degrees.get(name, 1) for name in ("tensor", "pipeline", "context"))
+        every = [*range(1, node + 1), *(group * times for times in _powers(node // group))]
+        every += [node * n * least for n in nodes for least in {1, group // gcd(group, node)}]
+        counts = sorted({count for count in every if count % group == 0 and count <= limit})
+    plan = _plan_on(job, counts)
     if plan is None or not plan.fits or job.gpus is not None or plan.layout.gpus <= 2 * node or job.degrees:
         return plan
+    # counts grow by nodes that were skipped: the fewest may stand between the last too small and the first that fits
     low, high = max(count for count in counts if count < plan.layout.gpus) // node, plan.layout.gpus // node
     while high - low > 1:
         middle = (low + high) // 2
-        smaller = _plan_on(job, [middle * node])
-        if smaller is not None and smaller.fits:
-            plan, high = smaller, middle
+        fewer = _plan_on(job, [middle * node])
+        if fewer is not None and fewer.fits:
+            plan, high = fewer, middle
         else:
             low = middle
     return plan
@@ -272,41 +233,71 @@ class _LaidOut(NamedTuple):
     order: Integers
 
 
-_LAYOUTS_KEPT = 1 << 18  # of all counts, at some 200 bytes
-_laid_out: OrderedDict[tuple[Any, ...], _LaidOut | None] = OrderedDict()
-_laid_out_lock = Lock()
+_MOST_LAYOUTS = 1 << 18  # that stay for the next question, at some 200 bytes
+_layouts_by_question: OrderedDict[tuple[Any, ...], _LaidOut | None] = OrderedDict()
+_lock = Lock()
 
 
-def laid_out(job: MemoryJob, counts: Sequence[int]) -> _LaidOut | None:
+def _laid_out(job: MemoryJob, counts: Sequence[int]) -> _LaidOut | None:
     """Return the layouts of some counts and their memory, whatever the memory of the chip; None without any."""
+    # the memory of the chip is no part of the question, so that chips of one kind of node share an answer
     of_job = {name: value for name, value in asdict(job).items() if name not in ("accelerator", "system", "gpus")}
     of_job["degrees"] = tuple(sorted(job.degrees.items()))
     key = (*of_job.values(), max(job.system.scaleup_gpus, job.system.gpus), *counts)
-    with _laid_out_lock:
-        if key in _laid_out:
-            _laid_out.move_to_end(key)
-            return _laid_out[key]
-    layout, found = candidates(job, counts), None
-    if len(layout):
+    with _lock:
+        if key in _layouts_by_question:
+            _layouts_by_question.move_to_end(key)
+            return _layouts_by_question[key]
+    # every layout of every count, with every recomputation that is allowed, as arrays
+    codes = range(len(RECOMPUTES)) if job.recompute == _AUTO else [RECOMPUTES.index(job.recompute)]
+    rows = [
+        {"gpus": gpus, **degrees, "recompute": code}
+        for gpus in counts
+        for degrees in _combinations(job, gpus)
+        for code in codes
+    ]
+    laid_out = None
+    if rows:
+        columns: dict[str, Any] = {
+            name: np.array([row[name] for row in rows], dtype=np.float64)
+            for name in ("gpus", "tensor", "pipeline", "context", "expert", "data")
+        }
+        micro = np.full(len(rows), float(job.micro_batch))
+        usual = default_batch(job.architecture, job.sequence_tokens, job.method)
+        layout = LayoutColumns(
+            **columns,
+            sharding=np.array([row["sharding"] for row in rows], dtype=np.int64),
+            recompute=np.array([row["recompute"] for row in rows], dtype=np.int64),
+            micro_batch=micro,
+            global_batch=np.maximum(usual, micro * columns["data"] * columns["pipeline"]),  # a full pipeline
+            virtual_stages=np.ones(len(rows)),
+            precision=np.zeros(len(rows), dtype=np.int64),  # bf16
+            flash=np.full(len(rows), job.flash),
+            sequence_parallel=np.ones(len(rows), dtype=np.bool_),
+            shard_ranks=np.zeros(len(rows)),  # all of them
+        )
         keys = ("sharding", "expert", "tensor", "recompute", "context", "pipeline", "gpus")  # the last one rules
         order = np.lexsort([getattr(layout, name) for name in keys])
-        found = _LaidOut(layout, training_memory(stack([job.architecture]), layout, job.recipe()), order)
-    with _laid_out_lock:
-        _laid_out[key] = found
-        while len(_laid_out) > 1 and sum(len(held.order) for held in _laid_out.values() if held) > _LAYOUTS_KEPT:
-            _laid_out.popitem(last=False)
-    return found
+        laid_out = _LaidOut(layout, training_memory(stack([job.architecture]), layout, job.recipe()), order)
+    with _lock:
+        _layouts_by_question[key] = laid_out
+        sizes = [len(item.order) if item else 0 for item in _layouts_by_question.values()]
+        while len(sizes) > 1 and sum(sizes) > _MOST_LAYOUTS:  # what was not asked for longest goes first
+            _layouts_by_question.popitem(last=False)
+            sizes.pop(0)
+    return laid_out
 
 
 def _plan_on(job: MemoryJob, counts: Sequence[int]) -> Plan | None:
     """Return the simplest layout that fits on the fewest of some counts, as `best_plan`."""
-    found = laid_out(job, counts)
-    if found is None:
+    laid_out = _laid_out(job, counts)
+    if laid_out is None:
         return None
     usable = float(usable_bytes(job.accelerator.memory_gib))
-    fits: Flags = found.memory.total_bytes <= usable
-    row = int(found.order[np.argmax(fits[found.order])]) if fits.any() else int(np.argmin(found.memory.total_bytes))
-    return Plan(found.layout.layout(row), found.memory.take(slice(row, row + 1)), usable)
+    layout, memory, order = laid_out
+    fits: Flags = memory.total_bytes <= usable
+    row = int(order[np.argmax(fits[order])]) if fits.any() else int(np.argmin(memory.total_bytes))
+    return Plan(layout.layout(row), memory.take(slice(row, row + 1)), usable)
 
 
 # --- What would make a job fit, or fit on fewer GPUs: each change is tried, and the smallest that works comes first.
@@ -342,7 +333,7 @@ def _single_changes(job: MemoryJob) -> Iterator[JobChange]:
         yield JobChange("without the Trainer's fp32 copies (a loop of your own)", 0, replace(job, software="library"))
     if not job.flash:
         yield JobChange("fused attention", 0, replace(job, flash=True))
-    if "sharding" in job.degrees and job.degrees["sharding"] < 3 and (job.gpus or 2) > 1:
+    if "sharding" in job.degrees and job.degrees["sharding"] < 3 and (job.gpus or 2) > 1:  # where it is not searched
         yield JobChange("shard weights too (FSDP)", 0, replace(job, degrees=job.degrees | {"sharding": 3}))
     if any(name in job.degrees for name in ("tensor", "pipeline", "expert")):
         free = {name: value for name, value in job.degrees.items() if name == "context"}
@@ -351,10 +342,10 @@ def _single_changes(job: MemoryJob) -> Iterator[JobChange]:
         yield JobChange("micro-batch 1", 1, replace(job, micro_batch=1))
     if job.recompute not in (_AUTO, "full"):
         yield JobChange("recompute activations in full", 1, replace(job, recompute="full"))
-    if job.method == "full":
+    if job.method == "full":  # adapters have hardly any states
         yield from _offload_changes(job)
     yield from _optimizer_changes(job)
-    if job.sequence_tokens >= 1024:
+    if job.sequence_tokens >= 2 * _SHORTEST_TOKENS:
         half = job.sequence_tokens // 2
         yield JobChange(f"sequence {half}", 4, replace(job, sequence_tokens=half))
     if job.method == "full":
@@ -390,16 +381,23 @@ def _optimizer_changes(job: MemoryJob) -> Iterator[JobChange]:
             yield JobChange(description, 3, replace(job, optimizer=name))
 
 
-def pairs(job: MemoryJob) -> Iterator[JobChange]:
+def _pairs(job: MemoryJob) -> Iterator[JobChange]:
     """Yield pairs of changes that leave what is trained alone."""
     mild = [change for change in _single_changes(job) if change.cost in (0, 1, 3)]
-    for first, second in itertools_combinations(mild, 2):
-        merged = merge(job, first.job, second.job)
-        if merged is not None:
-            yield JobChange(f"{first.name} + {second.name}", max(first.cost, second.cost), merged)
+    fields = [name for name in MemoryJob.__struct_fields__ if name not in ("architecture", "accelerator", "system")]
+
+    def changed(change: JobChange) -> dict[str, Any]:
+        values = {name: getattr(change.job, name) for name in fields}
+        return {name: value for name, value in values.items() if value != getattr(job, name)}
+
+    for first, second in combinations(mild, 2):
+        one_sided, other_sided = changed(first), changed(second)
+        if not set(one_sided) & set(other_sided):  # else both change the same thing
+            both = replace(job, **one_sided, **other_sided)
+            yield JobChange(f"{first.name} + {second.name}", max(first.cost, second.cost), both)
 
 
-def shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Tried]:
+def _shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Tried]:
     """Return the longest sequence that helps with a chunked loss, in the coarsest chunks and widest moments."""
     lengths = [job.sequence_tokens >> k for k in range(12) if job.sequence_tokens >> k >= _SHORTEST_TOKENS]
     moments = [(job.optimizer, "")] + ([("adamw-8bit", " + 8-bit AdamW moments")] if job.optimizer == "adamw" else [])
@@ -407,19 +405,12 @@ def shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Tried]:
         if chunk < tokens and not job.loss_chunk_tokens:
             description = f"loss in chunks of {chunk} tokens" + (f" + sequence {tokens}" if tokens < lengths[0] else "")
             changed_job = replace(job, loss_chunk_tokens=chunk, sequence_tokens=tokens, optimizer=optimizer)
-            cost = 4 if tokens < lengths[0] else 3 if optimizer_text else 0
-            row = tried(JobChange(description + optimizer_text, cost, changed_job), plan)
+            cost = 3 if optimizer_text else 0
+            cost = 4 if tokens < lengths[0] else cost  # shorter texts are another training
+            row = _tried(JobChange(description + optimizer_text, cost, changed_job), plan)
             if row is not None and row["helps"]:
                 return [row]
     return []
-
-
-def merge(base: MemoryJob, first_job: MemoryJob, second_job: MemoryJob) -> MemoryJob | None:
-    """Return the job with both changes, or None where they change the same thing."""
-    fields = [name for name in MemoryJob.__struct_fields__ if name not in ("architecture", "accelerator", "system")]
-    first = {name: getattr(first_job, name) for name in fields if getattr(first_job, name) != getattr(base, name)}
-    second = {name: getattr(second_job, name) for name in fields if getattr(second_job, name) != getattr(base, name)}
-    return None if set(first) & set(second) else replace(base, **first, **second)
 
 
 def _hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[JobChange]:
@@ -429,6 +420,7 @@ def _hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[JobChange]:
         yield JobChange("more GPUs", 2, replace(job, gpus=None, degrees=free))
     sold, accelerator = {offer.gpu for offer in catalog.offers()}, job.accelerator
     alike = (chip for chip in catalog.accelerators() if chip.vendor == accelerator.vendor and chip.id in sold)
+    # a tenth more memory at least, and chips that people still buy for training
     least_gib = accelerator.memory_gib * 1.1
     larger = (chip for chip in alike if chip.trains and chip.memory_gib > least_gib and chip.year >= 2020)
     sizes: dict[int, Accelerator] = {}  # one of each size of memory
@@ -439,11 +431,11 @@ def _hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[JobChange]:
         yield JobChange(chip.id, 2, replace(job, accelerator=chip, system=catalog.default_system(chip.id)))
 
 
-def tried(change: JobChange, before: Plan | None) -> answers.Tried | None:
+def _tried(change: JobChange, before: Plan | None) -> answers.Tried | None:
     """Try a change; return its row, or None where it brings nothing."""
     plan = best_plan(change.job)
     if plan is None or _host_gb(change.job) > _HOST_GB * math.ceil(plan.layout.gpus / change.job.system.gpus):
-        return None
+        return None  # no layout, or more host memory than the nodes have
     worth = plan.fits and (before is None or not before.fits or plan.layout.gpus < before.layout.gpus)
     return {
         "change": change.name,
@@ -458,23 +450,19 @@ def tried(change: JobChange, before: Plan | None) -> answers.Tried | None:
     }
 
 
-def first_of(rows: list[answers.Tried], cost: str, count: int) -> list[answers.Tried]:
-    """Keep the first rows of a cost that help, and all others."""
-    of_cost = [row for row in rows if row["cost"] == cost]
-    dropped = [id(row) for row in [r for r in of_cost if r["helps"]][count:] + [r for r in of_cost if not r["helps"]]]
-    return [row for row in rows if id(row) not in dropped]
-
-
 def _ranked_changes(job: MemoryJob, catalog: Catalog, plan: Plan | None) -> list[answers.Tried]:
     """Try the changes, singles first and pairs where no single mild one helps; what helps most gently comes first."""
-    rows = [tried(change, plan) for change in (*_single_changes(job), *_hardware_changes(job, catalog))]
+    rows = [_tried(change, plan) for change in (*_single_changes(job), *_hardware_changes(job, catalog))]
     changes = [row for row in rows if row is not None]
-    changes = first_of(changes, _LARGER, _LARGER_CHIPS)
+    # of more or larger GPUs the first few that help are enough
+    larger = [row for row in changes if row["cost"] == _LARGER and row["helps"]][:_LARGER_CHIPS]
+    shown = [id(row) for row in larger]
+    changes = [row for row in changes if row["cost"] != _LARGER or id(row) in shown]
     if not any(row["helps"] and row["rank"] in (0, 1, 3) for row in changes):
-        doubled = [tried(change, plan) for change in pairs(job)]
+        doubled = [_tried(change, plan) for change in _pairs(job)]
         changes += [row for row in doubled if row is not None and row["helps"]]
     if not any(row["helps"] and row["cost"] != _LARGER for row in changes):
-        changes += shorter(job, plan)
+        changes += _shorter(job, plan)
     changes.sort(key=lambda row: (not row["helps"], row["rank"]))  # stable: as they were proposed
     for index, row in enumerate(changes, 1):
         row["rank"] = index
@@ -504,9 +492,9 @@ def _saver_jobs(base: MemoryJob) -> Iterator[JobChange]:
         yield JobChange(f"sequence {half:,}", 4, replace(base, sequence_tokens=half))
     for method in ("lora", "qlora"):
         if base.method not in (method, "qlora"):
-            named = {"lora": "LoRA", "qlora": "QLoRA"}[method]
+            label = {"lora": "LoRA", "qlora": "QLoRA"}[method]
             adapted = replace(base, method=method, optimizer="adamw")  # in the same software, for like with like
-            yield JobChange(f"{named}, rank {base.lora_rank}", 4, adapted)
+            yield JobChange(f"{label}, rank {base.lora_rank}", 4, adapted)
 
 
 def savers(job: MemoryJob, plan: Plan) -> list[answers.Saver]:
@@ -515,19 +503,26 @@ def savers(job: MemoryJob, plan: Plan) -> list[answers.Saver]:
     FP8 products keep their inputs in 8 bits and may keep 8-bit copies of the weights; master weights, moments and
     gradients stay as they are, so that its row is a range, and far from half.
     """
-    degrees = {name: int(getattr(plan.layout, name)) for name in DEGREES}
+    degrees = {name: int(getattr(plan.layout, name)) for name in _DEGREES}
     base = replace(job, gpus=plan.layout.gpus, degrees=degrees, recompute="none")
     rows: list[answers.Saver] = []
     first = 0.0
     for change in _saver_jobs(base):
-        found = _plan_on(change.job, [plan.layout.gpus])
-        if found is None:
+        changed_plan = _plan_on(change.job, [plan.layout.gpus])
+        if changed_plan is None:
             continue
-        needed = found.needed_bytes / GB
-        first = first or needed
-        rows.append(_saver(change.name, COSTS[change.cost], needed, needed, first, found.usable_bytes / GB))
+        needed = changed_plan.needed_bytes / GB
+        first = first or needed  # the job itself, against which each change saves
+        rows.append(_saver(change.name, COSTS[change.cost], needed, needed, first, changed_plan.usable_bytes / GB))
     if rows and job.accelerator.fp8_tflops and job.method == "full":
-        less, more = _fp8_gb(base, plan)
+        # Saved at most: one byte of each input of a matrix that the backward pass needs, 3 · hidden + feed-forward
+        # a token and layer. Added at most: a copy of the weights in one byte each.
+        a, layout = job.architecture, plan.layout
+        wide = (a.ffn_hidden or a.expert_ffn_hidden * max(a.experts_per_token, 1)) + 3 * a.hidden
+        tokens = job.sequence_tokens * job.micro_batch / max(layout.context, 1)
+        less = tokens * a.layers / layout.pipeline * wide / layout.tensor / GB
+        shards = layout.tensor * layout.pipeline * (layout.data if layout.sharding == 3 else 1)
+        more = float(total_parameters(stack([a]))[0]) / shards / GB
         usable = plan.usable_bytes / GB
         rows.append(_saver("fp8 products", COSTS[3], first - less, first + more, first, usable))
     return rows
@@ -546,20 +541,6 @@ def _saver(name: str, cost: str, low: float, high: float, first: float, usable_g
     }
 
 
-def _fp8_gb(job: MemoryJob, plan: Plan) -> tuple[float, float]:
-    """Return the most that 8-bit products save and the most that they add, in GB on one GPU.
-
-    Saved: one byte of each input of a matrix that is kept for the backward pass, 3 · hidden + feed-forward width a
-    token and layer. Added: a copy of the weights in one byte each.
-    """
-    a, layout = job.architecture, plan.layout
-    wide = (a.ffn_hidden or a.expert_ffn_hidden * max(a.experts_per_token, 1)) + 3 * a.hidden
-    tokens = job.sequence_tokens * job.micro_batch / max(layout.context, 1)
-    saved = tokens * a.layers / layout.pipeline * wide / layout.tensor
-    shards = layout.tensor * layout.pipeline * (layout.data if layout.sharding == 3 else 1)
-    return saved / GB, float(total_parameters(stack([a]))[0]) / shards / GB
-
-
 # --- The components of a footprint with their formulas, the numbers in them, and the references.
 
 _COMPONENTS = beside(__file__, "components")[1:]  # largest term first in the order of the formula
@@ -568,7 +549,7 @@ _COMPONENTS = beside(__file__, "components")[1:]  # largest term first in the or
 def components(job: MemoryJob, plan: Plan) -> list[Component]:
     """Return one row per component, largest term first in the order of the formula."""
     recipe = job.recipe()
-    texts, adapters = numbers_of(job, plan, recipe), int(recipe.method[0]) >= LORA
+    texts, adapters = _numbers_of(job, plan, recipe), int(recipe.method[0]) >= LORA
     rows: list[Component] = []
     for name, formula, reference, of_adapters in _COMPONENTS:
         value = float(getattr(plan.memory, f"{name}_bytes")[0])
@@ -585,25 +566,16 @@ def components(job: MemoryJob, plan: Plan) -> list[Component]:
     return rows
 
 
-def numbers_of(job: MemoryJob, plan: Plan, recipe: MemoryRecipe) -> dict[str, str]:
+def _numbers_of(job: MemoryJob, plan: Plan, recipe: MemoryRecipe) -> dict[str, str]:
     """Return the numbers in the formula of each component."""
     shape = stack([job.architecture])
     layout = layout_columns([plan.layout], flash=job.flash)
     first = np.array([bool(plan.memory.first_stage[0])])
     single = plan.layout.pipeline == 1
-    held = holdings(shape, layout, recipe, first | single, ~first | single)
+    parameters = holdings(shape, layout, recipe, first | single, ~first | single)  # on the fullest GPU
     ranks = plan.layout.data * plan.layout.context
-    counts = {name: float(getattr(held, name)[0]) for name in held.names()}
-    return {
-        **states(recipe, plan, counts, ranks),
-        **_flowing(job, shape, recipe, plan),
-        "buffers": f"a layer holds {format_count(counts['block'])} parameters, the ends {format_count(counts['ends'])}",
-        "temporary": f"recompute {plan.layout.recompute}",
-    }
-
-
-def states(recipe: MemoryRecipe, plan: Plan, counts: dict[str, float], ranks: int) -> dict[str, str]:
-    """Return the numbers of weights, gradients and optimizer states."""
+    counts = {name: float(getattr(parameters, name)[0]) for name in parameters.names()}
+    # weights, gradients and optimizer states
     tuned = int(recipe.method[0]) >= LORA
     stage = plan.layout.sharding if ranks > 1 else 0
 
@@ -620,32 +592,27 @@ def states(recipe: MemoryRecipe, plan: Plan, counts: dict[str, float], ranks: in
         frozen, ends = format_count(counts["frozen"]), format_count(counts["frozen_dense"])
         base = f"{float(recipe.frozen_bytes[0]):.3g} B × {frozen} frozen{shared(3)}"
         weights = f"{base} + {end_bytes} B × {ends} ends + {weights} adapters"
-    return {
-        "weights": weights,
-        "gradients": f"{gradient:g} B × {trained}{shared(2)}",
-        "optimizer": f"{state:g} B × {trained}{shared(1)}",
-    }
-
-
-def _flowing(job: MemoryJob, shape: Shape, recipe: MemoryRecipe, plan: Plan) -> dict[str, str]:
-    """Return the numbers of activations and logits."""
-    layout = layout_columns([plan.layout], flash=job.flash)
+    # activations and logits
     layer = layer_bytes(shape, layout, recipe)
     tokens = plan.layout.micro_batch * job.sequence_tokens / plan.layout.context
-    layers = -(-job.architecture.layers // plan.layout.pipeline)
-    first = np.array([bool(plan.memory.first_stage[0])])
+    layers = -(-job.architecture.layers // plan.layout.pipeline)  # of the fullest stage
     flight = float(in_flight(layout, first)[0])
     rows = min(tokens, job.loss_chunk_tokens or tokens)
     logit_bytes = float(LOGIT_BYTES[recipe.style[0]])
     return {
+        "weights": weights,
+        "gradients": f"{gradient:g} B × {trained}{shared(2)}",
+        "optimizer": f"{state:g} B × {trained}{shared(1)}",
         "activations": f"{tokens:,.0f} × {float(layer.saved[0]):,.0f} B × {layers} × {flight:g} (+ last norm)",
         "logits": f"{rows:,.0f} × {job.architecture.vocab:,} ÷ {plan.layout.tensor} × {logit_bytes:g} B",
+        "buffers": f"a layer holds {format_count(counts['block'])} parameters, the ends {format_count(counts['ends'])}",
+        "temporary": f"recompute {plan.layout.recompute}",
     }
 
 
 # --- The answer of `gpucost fit`: verdict, layout, components with their formulas, changes, the table by model size.
 
-SIZES = ("7b", "13b", "34b", "70b", "180b", "405b", "671b", "1t")
+_SIZES = ("7b", "13b", "34b", "70b", "180b", "405b", "671b", "1t")
 _MOMENT_WORDS = {
     "loss": "when the loss flows back into the logits",
     "backward": "when the backward pass of the layers begins",
@@ -667,7 +634,14 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **argu
             " searched."
         )
     if job.gpus is None and not plan.fits:
-        raise NothingFitsError(nowhere(job, plan, changes))
+        limit = _LARGEST_GPUS if job.system.scaleout_gb_per_s else plan.layout.gpus
+        helps = next((row for row in changes if row["helps"]), None)
+        hint = f" Try: {helps['change']} ({helps['gpus']} GPUs)." if helps else ""
+        raise NothingFitsError(
+            f"{job.architecture.name} ({job.method}, {job.optimizer}, sequence {job.sequence_tokens}, micro-batch "
+            f"{job.micro_batch}) fits on no count up to {limit} × {job.accelerator.id}: the least is "
+            f"{plan.needed_bytes / GB:.1f} GB of {plan.usable_bytes / GB:.1f} GB usable.{hint}"
+        )
     request = {"model": model.name if isinstance(model, Architecture) else fspath(model), "gpu": gpu} | {
         name: value for name, value in arguments.items() if value is not None
     }
@@ -680,7 +654,7 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **argu
         "components": components(job, plan),
         "changes": changes,
         "savers": savers(job, plan),
-        "sizes": by_size(job, catalog) if sizes else [],
+        "sizes": _by_size(job, catalog) if sizes else [],
         "warnings": [*catalog.taken(gpu), *warnings(job)],
         "sources": sources(catalog, job),
     }
@@ -689,8 +663,8 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **argu
 def lead(figures: FitFigures, changes: list[Tried]) -> str:
     """Return the answer in one sentence."""
     gpus, gpu, spare = figures["gpus"], figures["gpu"], figures["headroom_gb"]
-    where = f"on each of {gpus:,} {gpu}" if gpus > 1 else f"on one {gpu}"
-    need = f"{figures['needed_gb']:.1f} GB needed of {figures['usable_gb']:.1f} GB usable {where}"
+    place = f"on each of {gpus:,} {gpu}" if gpus > 1 else f"on one {gpu}"
+    need = f"{figures['needed_gb']:.1f} GB needed of {figures['usable_gb']:.1f} GB usable {place}"
     if figures["fits"]:
         return f"Fits: {need}, {spare:.1f} GB to spare."
     helps = next((row for row in changes if row["helps"]), None)
@@ -698,21 +672,10 @@ def lead(figures: FitFigures, changes: list[Tried]) -> str:
         return f"Does not fit: {need}, {-spare:.1f} GB too much. None of the changes tried helps."
     more = f", {helps['gpus']:,}" if helps["gpus"] > gpus else ""
     change_texts = (row["change"] for row in changes if row["helps"] and row["gpus"] <= gpus and row["cost"] != _LARGER)
-    here_text = f"; on {gpus:,}: {same}" if more and (same := next(change_texts, None)) else ""
+    same = next(change_texts, None)
+    here_text = f"; on {gpus:,}: {same}" if more and same else ""  # whoever has so many wants to stay on them
     hint = f"The smallest change that makes it fit: {helps['change']}{more}{here_text}."
     return f"Does not fit: {need}, {-spare:.1f} GB too much. {hint}"
-
-
-def nowhere(job: MemoryJob, plan: Plan, changes: list[Tried]) -> str:
-    """Say that no count fits, and the change that would help."""
-    limit = _LARGEST_GPUS if job.system.scaleout_gb_per_s else plan.layout.gpus
-    helps = next((row for row in changes if row["helps"]), None)
-    hint = f" Try: {helps['change']} ({helps['gpus']} GPUs)." if helps else ""
-    return (
-        f"{job.architecture.name} ({job.method}, {job.optimizer}, sequence {job.sequence_tokens}, micro-batch "
-        f"{job.micro_batch}) fits on no count up to {limit} × {job.accelerator.id}: the least is "
-        f"{plan.needed_bytes / GB:.1f} GB of {plan.usable_bytes / GB:.1f} GB usable.{hint}"
-    )
 
 
 def verdict(job: MemoryJob, plan: Plan) -> FitFigures:
@@ -729,6 +692,7 @@ def verdict(job: MemoryJob, plan: Plan) -> FitFigures:
         "sequence_tokens": job.sequence_tokens,
         "fits": plan.fits,
         "needed_gb": plan.needed_bytes / GB,
+        # by how far the software's measured peaks lie from the model
         "needed_low_gb": plan.needed_bytes / GB / RANGE_RATIOS[job.software],
         "needed_high_gb": plan.needed_bytes / GB * RANGE_RATIOS[job.software],
         "usable_gb": plan.usable_bytes / GB,
@@ -742,13 +706,13 @@ def verdict(job: MemoryJob, plan: Plan) -> FitFigures:
     }
 
 
-def by_size(job: MemoryJob, catalog: Catalog) -> list[SizeRow]:
+def _by_size(job: MemoryJob, catalog: Catalog) -> list[SizeRow]:
     """Return the fewest GPUs of this kind for models of the usual sizes: full training, LoRA and QLoRA."""
     rows: list[SizeRow] = []
-    for size in SIZES:
+    for size in _SIZES:
         try:
             architecture = catalog.architecture(size)
-        except GpuCostError:
+        except GpuCostError:  # a catalog of one's own may lack a size
             continue
         sequence = min(job.sequence_tokens, architecture.max_sequence_tokens or job.sequence_tokens)
         base = replace(
@@ -761,25 +725,21 @@ def by_size(job: MemoryJob, catalog: Catalog) -> list[SizeRow]:
             recompute="auto",
         )
         total = float(total_parameters(stack([architecture]))[0])
-        row = {"size": size, "model": architecture.name, "parameters": total, "weights_gb": 2 * total / GB}
+        row: dict[str, Any] = {"size": size, "model": architecture.name, "parameters": total}
+        row["weights_gb"] = 2 * total / GB  # in 16 bits
         for method in ("full", "lora", "qlora"):
-            row[f"{method}_gpus"], row[f"{method}_gb"] = _fewest(base, method)
+            software = base.software if method == "full" else USUAL_STYLES[method]
+            method_job = replace(base, method=method, software=software)
+            plan = best_plan(method_job)
+            row[f"{method}_gpus"] = row[f"{method}_gb"] = None
+            if plan is not None and plan.fits:
+                # Side by side, all methods recompute in full: the least recomputation that fits would show QLoRA, which
+                # has room for its activations, above LoRA, which has not.
+                alike = best_plan(replace(method_job, gpus=plan.layout.gpus, recompute="full"))
+                row[f"{method}_gpus"] = plan.layout.gpus
+                row[f"{method}_gb"] = (plan if alike is None else alike).needed_bytes / GB
         rows.append(cast(SizeRow, row))
     return rows
-
-
-def _fewest(base: MemoryJob, method: str) -> tuple[int | None, float | None]:
-    """Return the fewest GPUs on which a method fits, and what each of them needs with full recomputation.
-
-    The methods are set side by side, so that all recompute alike: the least recomputation that fits would show QLoRA,
-    which has room for its activations, above LoRA, which has not.
-    """
-    job = replace(base, method=method, software=base.software if method == "full" else USUAL_STYLES[method])
-    plan = best_plan(job)
-    if plan is None or not plan.fits:
-        return None, None
-    alike = best_plan(replace(job, gpus=plan.layout.gpus, recompute="full"))
-    return plan.layout.gpus, (plan if alike is None else alike).needed_bytes / GB
 
 
 def warnings(job: MemoryJob) -> list[str]:
@@ -804,7 +764,7 @@ def sources(catalog: Catalog, job: MemoryJob) -> dict[str, CitedSource]:
 
 # --- Which accelerators a training job fits: the fewest of each, the longest sequence, the largest batch, the price.
 
-LARGEST_BATCH = 64
+_LARGEST_BATCH = 64  # micro-batch: no larger one is looked for
 SHORTEST_SEQUENCE_TOKENS, LONGEST_TOKENS = 512, 1_048_576
 
 
@@ -824,14 +784,21 @@ def everywhere(catalog: Catalog, model: Any, **arguments: Any) -> Everywhere:
                 raise
             continue
         system = job.system
+        # chips of the same memory in nodes of the same size hold the same: one search serves them all
         same = (round(chip.memory_gib, 2), system.gpus, system.scaleup_gpus, system.scaleout_gb_per_s is None)
         if same not in rows_by_chip:
-            rows_by_chip[same] = row_of(job)
-        found = rows_by_chip[same]
-        if found is None:
+            rows_by_chip[same] = _row_of(job)
+        row_of_first = rows_by_chip[same]
+        if row_of_first is None:
             nowhere.append(chip.id)
+            continue
+        hire = cheapest(market, chip.id, row_of_first["gpus"], allowed)
+        if hire is None:
+            prices: dict[str, Any] = {"sold": _smaller(market, chip.id, row_of_first["gpus"], allowed)}
         else:
-            rows.append(priced(found, chip, market, allowed))
+            prices = {"sold": hire.offer.provider, "usd_per_gpu_hour": hire.usd_per_gpu_hour}
+            prices["usd_per_hour"] = hire.usd_per_hour
+        rows.append(cast(FitRow, {**row_of_first, "gpu": chip.id, "memory_gib": chip.memory_gib, **prices}))
     if job is None or not rows:
         raise NothingFitsError(
             f"{getattr(model, 'name', model)} fits on no accelerator on record. Try --method qlora."
@@ -843,17 +810,25 @@ def everywhere(catalog: Catalog, model: Any, **arguments: Any) -> Everywhere:
     settings = {"model": job.architecture.name} | {
         name: value for name, value in arguments.items() if value is not None
     }
+    # what fits with the least money, and what fits on one
+    first, singles = rows[0], sum(row["gpus"] == 1 for row in rows)
+    price = "" if first["usd_per_hour"] is None else f" at {first['usd_per_hour']:,.2f} USD an hour"
+    lead_text = (
+        f"{job.architecture.name} ({job.method}, sequences of {job.sequence_tokens:,}) fits on"
+        f" {counted(len(rows), 'accelerator type')}, {singles or 'none'} of them with a single accelerator. Cheapest:"
+        f" {first['gpus']} × {first['gpu']}{price}."
+    )
     return {
         "kind": "fit_everywhere",
         **frame(settings, catalog.as_of, catalog.version),
-        "lead": _lead_everywhere(job, rows),
+        "lead": lead_text,
         "model": job.architecture.name,
         "parameters": float(total_parameters(stack([job.architecture]))[0]),
         "method": job.method,
         "sequence_tokens": job.sequence_tokens,
         "rows": rows,
         "nowhere": nowhere,
-        "warnings": [text for text in warnings(job) if job.accelerator.id not in text],
+        "warnings": [text for text in warnings(job) if job.accelerator.id not in text],  # the last chip's are its own
         "sources": sources(catalog, job),
     }
 
@@ -867,31 +842,32 @@ def _model_is_unknown(catalog: Catalog, model: Any) -> bool:
     return False
 
 
-def row_of(job: MemoryJob) -> FitRow | None:
+def _row_of(job: MemoryJob) -> FitRow | None:
     """Return the fewest accelerators that fit, and how far sequence and batch can grow on them; None where none do."""
     plan = best_plan(job)
     if plan is None or not plan.fits:
         return None
     fixed = replace(job, gpus=plan.layout.gpus)
+    # doublings, and the length asked for; the longest that the model takes closes the list
     longest = min(job.architecture.max_sequence_tokens or LONGEST_TOKENS, LONGEST_TOKENS)
     doublings = [SHORTEST_SEQUENCE_TOKENS << k for k in range(12) if SHORTEST_SEQUENCE_TOKENS << k < longest]
     lengths = sorted({job.sequence_tokens, longest, *doublings})
-    batches = [job.micro_batch << k for k in range(7) if job.micro_batch << k <= LARGEST_BATCH]
+    batches = [job.micro_batch << k for k in range(7) if job.micro_batch << k <= _LARGEST_BATCH]
     return {
         "gpu": job.accelerator.id,
         "memory_gib": job.accelerator.memory_gib,
         "gpus": plan.layout.gpus,
         "needed_gb": plan.needed_bytes / GB,
         "headroom_gb": (plan.usable_bytes - plan.needed_bytes) / GB,
-        "longest_tokens": most(lengths, lambda size: best_plan(replace(fixed, sequence_tokens=size))),
-        "largest_batch": most(batches, lambda size: best_plan(replace(fixed, micro_batch=size))),
+        "longest_tokens": _most(lengths, lambda size: best_plan(replace(fixed, sequence_tokens=size))),
+        "largest_batch": _most(batches, lambda size: best_plan(replace(fixed, micro_batch=size))),
         "sold": "",
         "usd_per_gpu_hour": None,
         "usd_per_hour": None,
     }
 
 
-def most(sizes: list[int], plan_of: Callable[[int], Plan | None]) -> int:
+def _most(sizes: list[int], plan_of: Callable[[int], Plan | None]) -> int:
     """Return the largest of growing sizes that fits; the first is known to."""
     low, high = 0, len(sizes) - 1
     while low < high:
@@ -904,32 +880,10 @@ def most(sizes: list[int], plan_of: Callable[[int], Plan | None]) -> int:
     return sizes[low]
 
 
-def priced(row: FitRow, chip: Accelerator, market: Market, allowed: Flags) -> FitRow:
-    """Return the row of another chip of the same memory, with the price of so many where somebody hosts them."""
-    hire = cheapest(market, chip.id, row["gpus"], allowed)
-    return {
-        **row,
-        "gpu": chip.id,
-        "memory_gib": chip.memory_gib,
-        "sold": smaller(market, chip.id, row["gpus"], allowed) if hire is None else hire.offer.provider,
-        "usd_per_gpu_hour": None if hire is None else hire.usd_per_gpu_hour,
-        "usd_per_hour": None if hire is None else hire.usd_per_hour,
-    }
-
-
-def smaller(market: Market, gpu: str, gpus: int, allowed: Flags) -> str:
+def _smaller(market: Market, gpu: str, gpus: int, allowed: Flags) -> str:
     """Say how an accelerator is sold of which nobody hosts so many; empty where nobody sells it at a new price."""
     sizes = [gpus >> halving for halving in range(1, gpus.bit_length())]
-    most = next((size for size in sizes if cheapest(market, gpu, size, allowed) is not None), 0)
-    return "" if not most else "as singles" if most == 1 else f"up to {most}"
-
-
-def _lead_everywhere(job: MemoryJob, rows: list[FitRow]) -> str:
-    """Say what fits with the least money, and what fits on one."""
-    first, single = rows[0], [row["gpu"] for row in rows if row["gpus"] == 1]
-    price = "" if first["usd_per_hour"] is None else f" at {first['usd_per_hour']:,.2f} USD an hour"
-    alone = f"{len(single) or 'none'} of them with a single accelerator"
-    return (
-        f"{job.architecture.name} ({job.method}, sequences of {job.sequence_tokens:,}) fits on"
-        f" {counted(len(rows), 'accelerator type')}, {alone}. Cheapest: {first['gpus']} × {first['gpu']}{price}."
-    )
+    largest = next((size for size in sizes if cheapest(market, gpu, size, allowed) is not None), 0)
+    if largest == 1:
+        return "as singles"
+    return f"up to {largest}" if largest else ""
