@@ -36,7 +36,7 @@ _NOTE = (
 
 def document(answer: Choice) -> Document:
     """Return the document of a choice."""
-    named = any(row["workload"] for row in answer["rows"])  # a single workload needs no name
+    has_names = any(row["workload"] for row in answer["rows"])  # a single workload needs no name
     by_workload = {
         row["workload"]: [r for r in answer["rows"] if r["workload"] == row["workload"]] for row in answer["rows"]
     }
@@ -44,7 +44,7 @@ def document(answer: Choice) -> Document:
     first_rows = [row for rows in by_workload.values() for row in rows[:most]]
     if answer["request"].get("matrix"):
         name = "Choose a GPU for each job and model size"
-    elif named:
+    elif has_names:
         name = f"Choose GPUs for {', '.join(by_workload)}"
     else:
         first = answer["rows"][0]
@@ -59,7 +59,7 @@ def document(answer: Choice) -> Document:
     for row in answer["rows"]:
         if row["rent_usd"] is not None:
             cluster = f"{row['gpus']:,} × {row['gpu']}"
-            label = f"{row['workload']}: {cluster}" if named else cluster
+            label = f"{row['workload']}: {cluster}" if has_names else cluster
             cells = {key: row[key] for key in ("rent_usd", "provider", "days")}
             bars.append({"candidate": label, **cells})
     picture: list[Block] = []
@@ -79,7 +79,7 @@ def document(answer: Choice) -> Document:
         )
         another = [Table(columns_of("choice rivals"), rivals, "What another choice costs", note=note)]
     columns = columns_of("choice")
-    table = Table(columns if named else columns[1:], candidates, note=_NOTE)
+    table = Table(columns if has_names else columns[1:], candidates, note=_NOTE)
     return document_of(
         answer,
         "Which GPU",
@@ -88,7 +88,7 @@ def document(answer: Choice) -> Document:
         ),
         Section("Candidates", [*picture, table], paper=True),
         Section("Another choice", another, paper=True),
-        screen=_screen(answer, first_rows, named),
+        screen=_screen(answer, first_rows, has_names),
         name=name,
     )
 
@@ -103,7 +103,7 @@ _NAMES = {
 }
 
 
-def _screen(answer: Choice, rows: Sequence[Candidate], named: bool) -> tuple[Block, ...]:
+def _screen(answer: Choice, rows: Sequence[Candidate], has_names: bool) -> tuple[Block, ...]:
     """Return what one screen shows: the machines side by side, what they rest on, what to ask next."""
     if answer["request"].get("matrix"):  # one machine for each job and size of model
         cells = []
@@ -123,7 +123,7 @@ def _screen(answer: Choice, rows: Sequence[Candidate], named: bool) -> tuple[Blo
         return (table, _facts(answer), Paragraph("Every GPU for one job: --purpose, --model · days, prices: --details"))
     bought, year = rows[0]["purpose"] in _CARDS, rows[0]["days"] is None
     shown = [_cells(row) for row in rows]
-    if named:  # several workloads: what they get together, and what each would get alone
+    if has_names:  # several workloads: what they get together, and what each would get alone
         assigned, total_usd = [_cells(row) for row in answer["assigned"]], answer["total_usd"]
         total: Row | None = None if total_usd is None else {"workload": "together", "cost": about(total_usd)}
         together = [Table(_TOGETHER, assigned, "Together they cost least on", total=total)] if assigned else []

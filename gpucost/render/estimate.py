@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpucost.answers.training import Estimate, RankedOption
-from gpucost.render import roofline
+from gpucost.render import offers, roofline
 from gpucost.render.document import (
     Axis,
     Block,
@@ -24,24 +24,6 @@ from gpucost.render.document import (
     format_value,
     present_figures,
     table_of,
-)
-from gpucost.render.offers import (
-    bill_table,
-    budget_note,
-    excluded_table,
-    is_orderable,
-    left_out,
-    not_included,
-    offer_bars,
-    offers_picture,
-    offers_table,
-    picks,
-    price_text,
-    range_text,
-    time_text,
-    training_causes,
-    ways,
-    widest_cause,
 )
 from gpucost.render.wording import option_text
 from gpucost.units import counted, format_count
@@ -65,9 +47,10 @@ def document(answer: Estimate) -> Document:
         [] if panel is None else [Paragraph(panel["lead"]), *roofline.plot(panel), roofline.table(panel)]
     )
     # of an answer that was saved without its points, those offers that it lists
-    offers: Sequence[Row] = options
-    points = ways(answer) or [
-        {**{name: row[name] for name in _OF_A_POINT}, "orderable": is_orderable(row), "front": False} for row in offers
+    listed: Sequence[Row] = options
+    points = offers.ways(answer) or [
+        {**{name: row[name] for name in _OF_A_POINT}, "orderable": offers.is_orderable(row), "front": False}
+        for row in listed
     ]
     days, cost = Axis("days", log=True), Axis("cost_usd", log=True)
     # the bill of the top offer, and its lines as the parts of one bar
@@ -78,7 +61,7 @@ def document(answer: Estimate) -> Document:
         amounts = ", ".join(f"{line['name']} {format_named('cost_usd', line['cost_usd'])}" for line in lines)
         description = f"Bill of the top offer: {amounts}."
         picture = Chart("stacked", "Cost breakdown", description, parts, Axis("offer"), Axis("cost_usd"), series="part")
-        bill = [bill_table(lines, best["cost_usd"]), picture]
+        bill = [offers.bill_table(lines, best["cost_usd"]), picture]
     # the first offer of each region; a single one is in the table of all offers already
     by_region = [
         {
@@ -86,7 +69,7 @@ def document(answer: Estimate) -> Document:
             "region": row["region"] or "any region",
             "option": option_text(row["option"], row["term_months"]),
             "cluster": f"{row['gpus']:,} × {row['gpu']}",
-            "order": "can be ordered" if is_orderable(row) else "may be gone",
+            "order": "can be ordered" if offers.is_orderable(row) else "may be gone",
         }
         for row in answer.get("regions") or ()
     ]
@@ -117,26 +100,26 @@ def document(answer: Estimate) -> Document:
         _title(answer),
         Section(
             "Every offer: cost against days",
-            offers_picture(points, days, cost, "Cost against days"),
+            offers.offers_picture(points, days, cost, "Cost against days"),
             detail=True,
             paper=True,
         ),
         Section("", _figures(answer, best), detail=True, paper=True),
-        Section(heading, offers_table(columns_of("estimate"), options, left_out(answer)), paper=True),
+        Section(heading, offers.offers_table(columns_of("estimate"), options, offers.left_out(answer)), paper=True),
         Section("The first offer of each region", regions, detail=True),
         Section("Cost against time", _scaling(answer)),
         Section("What would change the cost", _changes(answer), paper=True),
-        Section("What makes the range", [Paragraph(range_text(training_causes(answer, best)))]),
+        Section("What makes the range", [Paragraph(offers.range_text(offers.training_causes(answer, best)))]),
         Section("Bill of the top offer", bill),
         Section("How the top offer runs", _layout(best), detail=True),
         Section(
             "Pictures",
-            offer_bars(options, names, keys, bars_title, "{} Lines span 80 % of what may happen."),
+            offers.offer_bars(options, names, keys, bars_title, "{} Lines span 80 % of what may happen."),
             detail=True,
         ),
         Section("Price history", history, detail=True),
         Section("What limits the speed", bounds, detail=True),
-        Section("Offers left out, and why", excluded_table(left_out(answer)), detail=True),
+        Section("Offers left out, and why", offers.excluded_table(offers.left_out(answer)), detail=True),
         headline=answer.get("headline", ""),
         screen=_screen(answer),
         name=_title(answer, "Train"),
@@ -148,22 +131,23 @@ def _screen(answer: Estimate) -> list[Block]:
     shown = answer.get("highlights", ())[:_MOST_KINDS]
     # each is the best of its kind: cheapest, fastest, on a major cloud …; best in several ways it stands once
     rows = [
-        {**row, "expect": about(row["cost_usd"]), "time": time_text(row["days"])} for row in picks(shown, "budget_usd")
+        {**row, "expect": about(row["cost_usd"]), "time": offers.time_text(row["days"])}
+        for row in offers.picks(shown, "budget_usd")
     ]
     if not rows:
         return []
-    every = counted(answer["options_found"] + len(left_out(answer)), "offer")
+    every = counted(answer["options_found"] + len(offers.left_out(answer)), "offer")
     best = answer["options"][0]
     seller = answer["highlights"][0].get("seller")
-    price = price_text({**best, "seller": seller}, f"; {format_value(best['gpu_hours'])} GPU-hours")
+    price = offers.price_text({**best, "seller": seller}, f"; {format_value(best['gpu_hours'])} GPU-hours")
     # what the answer takes as given, its range last: the ends first, then what the engine says of them
     stated = [Fact(fact["label"], fact["text"]) for fact in answer.get("stated") or ()]
-    cause = widest_cause(training_causes(answer, best))
+    cause = offers.widest_cause(offers.training_causes(answer, best))
     ends = f"{about(best['cost_low_usd'])} to {about(best['cost_high_usd'])} for the first line{cause}."
     span = Fact("Range", " ".join([ends, *(fact.value for fact in stated if fact.label == "Range")]))
     others = [fact for fact in stated if fact.label != "Range"]
     return [
-        Table(_PICKED, rows, note=budget_note(shown, "budget_usd") if _is_known(answer) else ""),
+        Table(_PICKED, rows, note=offers.budget_note(shown, "budget_usd") if _is_known(answer) else ""),
         KeyFigures((Fact("Price", price), *others, span)),
         Paragraph(
             f"{answer['options_found']:,} of {every} qualify: --details · formulas: --explain · one GPU: --gpu NAME"
@@ -250,7 +234,7 @@ def _changes(answer: Estimate) -> list[Block]:
     ]
     blocks += [Table(columns_of("estimate ways"), alternatives, "Other ways to buy")] if alternatives else []
     blocks += table_of("Largest parts of the cost", answer["drivers"], *columns_of("estimate drivers"))
-    return [*blocks, *not_included(answer["not_included"])]
+    return [*blocks, *offers.not_included(answer["not_included"])]
 
 
 def _against(saving_fraction: float | None) -> str | None:

@@ -59,18 +59,18 @@ class _Workbook:
         self.sources: dict[str, Mapping[str, Any]] = {}
         self.models: list[LiveModel] = []
         self.draws: dict[str, Any] = {}  # what was drawn of a model's inputs
-        self.booked: dict[str, statements.StatementLayout] = {}
-        self.sizes: list[tuple[str, int, int]] = []
-        self.money: dict[str, Mapping[str, Any]] = {}  # what a model's answer says in another currency
-        self.lent: dict[str, Mapping[str, Any]] = {}  # what its lender asks
+        self.statement_layouts: dict[str, statements.StatementLayout] = {}
+        self.size_tables: list[tuple[str, int, int]] = []
+        self.currencies: dict[str, Mapping[str, Any]] = {}  # what a model's answer says in another currency
+        self.lenders: dict[str, Mapping[str, Any]] = {}  # what its lender asks
         self.ways: list[options.RentOptions] = []
-        self.compared: list[tuple[str, str, int, int, float]] = []  # sheet and rows of each table of options
+        self.option_tables: list[tuple[str, str, int, int, float]] = []  # sheet and rows of each table of options
         self.statics = []
-        self.drawn: list[static.NativeChart] = []  # charts of answers without a model
-        self.owned: dict[str, Any] = {}  # the answer behind each model of owning
+        self.native_charts: list[static.NativeChart] = []  # charts of answers without a model
+        self.ownership_answers: dict[str, Any] = {}  # the answer behind each model of owning
         self.pages: dict[str, Sheet] = {}  # the sheet that a board reads, by model or title of a mix
         self.decisions: dict[str, decision.DecisionCases] = {}
-        self.codes: dict[str, dict[str, str]] = {}  # names of cells with present values in another currency
+        self.currency_cells: dict[str, dict[str, str]] = {}  # names of cells with present values in another currency
         self.swings: dict[str, options.SensitivityCases] = {}
         for number, (title, part) in enumerate(self.parts, 1):
             self.sources |= part["sources"]
@@ -79,12 +79,12 @@ class _Workbook:
                 model = with_short_formulas(model)
                 self.models.append(model)
                 if part.get("kind") == "tco":
-                    self.owned[model.key] = part
+                    self.ownership_answers[model.key] = part
                 self.draws[model.key] = part.get("monte_carlo")
                 if part.get("currency"):
-                    self.money[model.key] = part["currency"]
+                    self.currencies[model.key] = part["currency"]
                 if part.get("lender") and part["lender"]["years"]:
-                    self.lent[model.key] = part["lender"]
+                    self.lenders[model.key] = part["lender"]
             elif part.get("kind") != "estimate":
                 self.statics.append((title, part))
         self.book.live = bool(self.models)
@@ -112,8 +112,8 @@ class _Workbook:
         from gpucost import __version__
 
         mixes = [title for title, part in self.statics if part.get("kind") == "mix"]
-        for key in (*self.owned, *mixes):
-            name = decision.NAME if len(self.owned) + len(mixes) == 1 else f"{decision.NAME} {key}"
+        for key in (*self.ownership_answers, *mixes):
+            name = decision.NAME if len(self.ownership_answers) + len(mixes) == 1 else f"{decision.NAME} {key}"
             self.pages[key] = self.book.sheet(_sheet_name(name, 0).removeprefix("0 "), decision.WIDTHS)
 
         title = str(self.payload.get("name") or document(self.payload).title)
@@ -137,14 +137,14 @@ class _Workbook:
             yearly.write(self.book.sheet(yearly.NAME, (46, 14)), self.models, self.values, self.flows)
             sheet = self.book.sheet(calculations.FLOWS, (30, 40, 12, 8, 18))
             calculations.write_flows(self.book, sheet, self.models, self.values, self.flows)
-        if booked := list(statements.books(self.models)):
-            self.booked = statements.write(
-                self.book, self.book.sheet(statements.NAME, (46, 26)), booked, self.values, self.flows
+        if with_books := [model for model in self.models if model.periods]:
+            self.statement_layouts = statements.write(
+                self.book, self.book.sheet(statements.NAME, (46, 26)), with_books, self.values, self.flows
             )
         for model in self.models:
-            if model.key in self.lent:
+            if model.key in self.lenders:
                 name = lender.NAME if len(self.parts) == 1 else f"{lender.NAME} {model.key}"
-                lent, figures = self.lent[model.key], self.values[model.key]
+                lent, figures = self.lenders[model.key], self.values[model.key]
                 lender.write(self.book, self.book.sheet(name, lender.WIDTHS), model, figures, self.flows, lent)
         if any(model.tables for model in self.models):
             sheet = self.book.sheet(calculations.TABLES, (18,) * 12)
@@ -157,11 +157,11 @@ class _Workbook:
             return {}, {}
         budgets: dict[str, Any] = {}
         runs = [model for model in self.models if statements.is_run(model)]
-        if runs or self.booked:
+        if runs or self.statement_layouts:
             sheet = self.book.sheet(statements.BUDGET, (34, 26, 16, 16, 16, 16, 16))
             sheet.title("Budget")
             for model in self.models:
-                if statement := self.booked.get(model.key):
+                if statement := self.statement_layouts.get(model.key):
                     statements.write_owning(self.book, sheet, model, statement, self.draws.get(model.key))
             if runs:
                 as_of = str(self.payload.get("as_of") or "")
@@ -175,7 +175,7 @@ class _Workbook:
         ]
         self.swings = {block.model.key: block for block in blocks}
         for model in self.models:
-            if model.key in self.owned:
+            if model.key in self.ownership_answers:
                 self.decisions[model.key] = decision.DecisionCases(model, self.flows)
             if model.ways:
                 name = options.NAME if len(self.parts) == 1 else f"{options.NAME} {model.key}"
@@ -195,7 +195,7 @@ class _Workbook:
             # where bars of the chart begin below nothing, its axis must not begin at zero
             rows = options.write(self.book, self.book.sheet(ways.name, options.WIDTHS), ways)
             lowest = min(float(row["npv_usd"]) for row in ways.model.ways)
-            self.compared.append((ways.model.title, ways.name, *rows, lowest))
+            self.option_tables.append((ways.model.title, ways.name, *rows, lowest))
         live = {model.title for model in self.models if model.ways}  # their options have a live sheet
         offered = [(title, part) for title, part in self.parts if part.get("options") and title not in live]
         if offered:
@@ -204,20 +204,20 @@ class _Workbook:
         if levelled := [part for part in offered if part[1].get("kind") == "inference" and part[1].get("levels")]:
             static.write_levels(self.book.sheet(static.LEVELS, (16,) * 21), levelled)
         for model in self.models:
-            if currency := self.money.get(model.key):
+            if currency := self.currencies.get(model.key):
                 name = statements.CURRENCY if len(self.parts) == 1 else f"{statements.CURRENCY} {model.key}"
                 months = model.compared_months
-                self.codes[model.key] = statements.write_currency(
+                self.currency_cells[model.key] = statements.write_currency(
                     self.book.sheet(name, (34, 16)), model, self.values[model.key], self.flows, currency, months
                 )
         if any(len(part.get("scaling") or ()) > 1 for _, part in self.parts):
-            self.sizes = static.write_sizes(self.book.sheet(static.SIZES, (18,) * 8), self.parts)
+            self.size_tables = static.write_sizes(self.book.sheet(static.SIZES, (18,) * 8), self.parts)
         if any(part.get("scenarios") for _, part in self.parts):
             sheet = self.book.sheet(static.SCENARIOS, (24, 48, 20, 20, 20, 20, 12))
             static.write_scenarios(self.book, sheet, self.parts, self.models)
         for number, (title, part) in enumerate(self.statics, 1):
             sheet = self.book.sheet(_sheet_name(title, number), (24, 18, 18, 18, 18, 18, 18, 18))
-            self.drawn += static.write_document(self.book, sheet, document(part))
+            self.native_charts += static.write_document(self.book, sheet, document(part))
             if part.get("kind") == "mix":
                 name = mix.NAME if len(self.statics) == 1 else _sheet_name(f"{mix.NAME} {title}", number)
                 cost = mix.write_mix(self.book, self.book.sheet(name, mix.WIDTHS), part)
@@ -227,35 +227,35 @@ class _Workbook:
     def _charts(self, places: tuple[dict[str, Any], dict[str, Any]], offers: tuple[int, int, list[str]] | None) -> None:
         """Write the gallery: each chart reads cells of the sheets before it."""
         budgets, swings = places
-        if not (offers or self.drawn or self.compared or self.sizes or self.models):
+        if not (offers or self.native_charts or self.option_tables or self.size_tables or self.models):
             return
         gallery = charts.Gallery(self.book, self.book.sheet(charts.NAME))
         if offers:
             gallery.offers(*offers)
-        for drawn in self.drawn:
-            gallery.picture(drawn)
-        for compared in self.compared:
-            gallery.ways(*compared)
-        for sizes in self.sizes:
-            gallery.sizes(*sizes)
+        for chart in self.native_charts:
+            gallery.picture(chart)
+        for option_table in self.option_tables:
+            gallery.ways(*option_table)
+        for size_table in self.size_tables:
+            gallery.sizes(*size_table)
         for model in self.models:
             if model.key in swings:
                 base = calculations.plain(self.values[model.key][model.answer])
                 gallery.tornado(model, base, *swings[model.key])
             if model.key in budgets:
                 gallery.budget(model, *budgets[model.key])
-            if statement := self.booked.get(model.key):
+            if statement := self.statement_layouts.get(model.key):
                 gallery.years(model, statement)
 
     def _decisions(self, swings: Mapping[str, tuple[int, int]]) -> None:
         """Write the page that a board reads for every comparison of owning and renting."""
         for model in self.models:
-            if model.key not in self.owned:
+            if model.key not in self.ownership_answers:
                 continue
-            answer = cast(Tco, self.owned[model.key])
+            answer = cast(Tco, self.ownership_answers[model.key])
             decided = decision_of(answer)
             assert decided is not None, "a model of owning has the formulas of this version"
-            name = decision.FIGURES if len(self.owned) == 1 else f"{decision.FIGURES} {model.key}"
+            name = decision.FIGURES if len(self.ownership_answers) == 1 else f"{decision.FIGURES} {model.key}"
             behind = decision.DecisionBook(
                 model,
                 answer,
@@ -266,7 +266,7 @@ class _Workbook:
                 next((ways for ways in self.ways if ways.model is model), None),
                 self.swings.get(model.key),
                 swings.get(model.key, (0, 0))[0],
-                self.codes.get(model.key, {}),
+                self.currency_cells.get(model.key, {}),
             )
             figures = self.book.sheet(name, decision.FIGURES_WIDTHS)
             decision.write(self.book, self.pages[model.key], figures, behind)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from gpucost.answers.serving import Inference
 from gpucost.options import OPTIONS
+from gpucost.render import offers
 from gpucost.render.document import (
     Axis,
     Block,
@@ -23,21 +24,6 @@ from gpucost.render.document import (
     format_value,
     present_figures,
     table_of,
-)
-from gpucost.render.offers import (
-    bill_table,
-    budget_note,
-    excluded_table,
-    left_out,
-    not_included,
-    offer_bars,
-    offers_picture,
-    offers_table,
-    picks,
-    price_text,
-    serving_causes,
-    ways,
-    widest_cause,
 )
 from gpucost.render.wording import chip_label
 from gpucost.units import counted, format_count
@@ -60,21 +46,21 @@ def document(answer: Inference) -> Document:
     """Build the document of a serving answer."""
     options = answer["options"]
     lines, month_usd = options[0]["lines"], options[0]["usd_per_month"]
-    bill = [bill_table(lines, month_usd, "Per month")] if lines else []
+    bill = [offers.bill_table(lines, month_usd, "Per month")] if lines else []
     # Offers stand in three tables: free to leave, bound for a term, and those that may be interrupted. Where every
     # offer is bound, they stand under the usual heading; the first table says what was left out.
-    excluded, headings = left_out(answer), columns_of("inference")
+    excluded, headings = offers.left_out(answer), columns_of("inference")
     risky = [row for row in options if OPTIONS[row["option"]].interruptible]
     bound = [row for row in options if row not in risky and OPTIONS[row["option"]].family == "committed"]
     free = [row for row in options if row not in risky and row not in bound]
     heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
     parts = [(heading, free), (heading if not free else _BOUND, bound), (_RISKY, risky)]
-    offers = [(title, rows) for title, rows in parts if rows]
+    tables = [(title, rows) for title, rows in parts if rows]
     across, up = Axis("tpot_ms", log=True), Axis("usd_per_mtok", log=True)
-    picture = offers_picture(ways(answer), across, up, "Cost per million tokens against latency")
+    picture = offers.offers_picture(offers.ways(answer), across, up, "Cost per million tokens against latency")
     names = [f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']}" for row in options]
     keys = ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "provider", "gpu", "tpot_ms")
-    bars = offer_bars(options, names, keys, "Cost per million tokens by offer", "{}")
+    bars = offers.offer_bars(options, names, keys, "Cost per million tokens by offer", "{}")
     tradeoff: list[Block] = []
     if len(answer["tradeoff"]) > 1:
         description = "The top offer at other batch sizes: a larger batch makes tokens cheaper, but slower."
@@ -89,14 +75,14 @@ def document(answer: Inference) -> Document:
         Section("", [Paragraph(line) for line in answer["said"]], paper=True),
         Section("Service level: the cheapest of each accelerator", _levels(answer)),
         *(
-            Section(title, offers_table(headings, rows, [] if number else excluded), paper=not number)
-            for number, (title, rows) in enumerate(offers)
+            Section(title, offers.offers_table(headings, rows, [] if number else excluded), paper=not number)
+            for number, (title, rows) in enumerate(tables)
         ),
         Section("Self-host or API", _api(answer)),
         Section("Bill of the top offer", bill),
-        Section("Speed against cost", [*tradeoff, *not_included(answer["not_included"])]),
+        Section("Speed against cost", [*tradeoff, *offers.not_included(answer["not_included"])]),
         Section("Pictures", bars, detail=True),
-        Section("Offers left out, and why", excluded_table(left_out(answer)), detail=True),
+        Section("Offers left out, and why", offers.excluded_table(offers.left_out(answer)), detail=True),
         screen=_screen(answer),
         name=f"Serve {answer['request']['model']}, {format_count(options[0]['tokens_per_month'])} tokens a month",
     )
@@ -107,7 +93,7 @@ def _screen(answer: Inference) -> list[Block]:
     shown = answer.get("highlights") or []
     rows: list[Row] = [
         {**row, "quote": about(row["usd_per_mtok"]), "token": f"{row['tpot_ms']:.3g} ms"}
-        for row in picks(shown, "budget_usd_per_mtok")
+        for row in offers.picks(shown, "budget_usd_per_mtok")
     ]
     if not rows:  # an answer of before has no picks: the terminal then shows its sections
         return []
@@ -126,8 +112,8 @@ def _screen(answer: Inference) -> list[Block]:
     best, first = answer["options"][0], shown[0]
     facts = [Fact(row["label"], row["text"]) for row in answer.get("stated") or ()]
     low, high = about(best["usd_per_mtok_low"]), about(best["usd_per_mtok_high"])
-    ends = f"{low} to {high} for the first line{widest_cause(serving_causes(best))}."
-    priced = price_text({**best, "seller": first.get("seller")})
+    ends = f"{low} to {high} for the first line{offers.widest_cause(offers.serving_causes(best))}."
+    priced = offers.price_text({**best, "seller": first.get("seller")})
     # how the first accelerators keep the service level, where one was asked for
     levels: list[Row] = [
         {
@@ -140,10 +126,10 @@ def _screen(answer: Inference) -> list[Block]:
         }
         for row in (answer.get("levels") or [])[:_SCREEN_LEVELS]
     ]
-    every = counted(answer["offers_ranked"] + len(left_out(answer)), "offer")
+    every = counted(answer["offers_ranked"] + len(offers.left_out(answer)), "offer")
     ask = f"{answer['offers_ranked']:,} of {every} qualify: --details · also --prompt-tokens, --tpot, --gpu"
     return [
-        Table(_PICKED, rows, note=budget_note(shown, "budget_usd_per_mtok")),
+        Table(_PICKED, rows, note=offers.budget_note(shown, "budget_usd_per_mtok")),
         *([Table(_LEVELS, levels)] if levels else []),
         KeyFigures((Fact("Price", priced), *facts, Fact("Range", ends))),
         Paragraph(ask),

@@ -519,7 +519,7 @@ def _statements(answer: Tco) -> list[Block]:
         descriptions.setdefault(row.block, {})[row.name] = row.description
     standard = "IFRS" if statements["lease_standard"] == "ifrs" else "US GAAP"
     note = f"Fiscal years end in month {statements['fiscal_year_end_month']}; operating leases as in {standard}."
-    tables = [_across(block, statements["years"], "USD", named) for block, named in descriptions.items()]
+    tables = [_across(block, statements["years"], "USD", lines) for block, lines in descriptions.items()]
     return [*(table for block_tables in tables for table in block_tables), Paragraph(note, "note")]
 
 

@@ -131,11 +131,6 @@ def _statement_cell(model: LiveModel, flows: FlowRows, row: Row, values: Mapping
     return Formula(text.lstrip("+"), amount)
 
 
-def books(models: list[LiveModel]) -> Iterator[LiveModel]:
-    """Return the models that have books."""
-    return (model for model in models if model.periods)
-
-
 # --- Budget: cost by month at even odds (P50), and with the contingency that covers 80 % of outcomes.
 
 BUDGET = "Budget"
