@@ -192,8 +192,8 @@ def write(book: Workbook, sheet: Sheet, ways: RentOptions) -> tuple[int, int]:
         price, kind = row.get("usd_per_gpu_hour"), row.get("price_kind")
         if price is None:
             continue
-        listed = row.get("list_usd_per_gpu_hour", price if kind == "list" else None)
-        prices = (listed, row.get("contracted_usd_per_gpu_hour"), price, row.get("effective_usd_per_gpu_hour", price))
+        list_usd = row.get("list_usd_per_gpu_hour", price if kind == "list" else None)
+        prices = (list_usd, row.get("contracted_usd_per_gpu_hour"), price, row.get("effective_usd_per_gpu_hour", price))
         layer = f"{kind}, from the {row.get('price_book')} price book" if kind else row.get("note")
         layer = layer or "stated with the question"
         sheet.row(row["name"], Cell(layer, "wrap"), *(Cell(figure, "plain", _PER_HOUR) for figure in prices))
