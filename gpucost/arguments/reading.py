@@ -104,8 +104,8 @@ def refuse_idle(question: Question, stated: Mapping[str, Any], values: Mapping[s
 
     def met(condition: Condition) -> bool:
         if condition.words:
-            return (str(values.get(condition.name)) in condition.words) == condition.wanted
-        return is_stated(condition.name) == condition.wanted
+            return (str(values.get(condition.name)) in condition.words) == condition.holds
+        return is_stated(condition.name) == condition.holds
 
     for need in question.needs:
         for name in need.names:

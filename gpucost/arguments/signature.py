@@ -88,10 +88,10 @@ class Argument(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """That another argument is given, or is one of some words; or, not `wanted`, that it is not."""
+    """That another argument is given, or is one of some words; or, where it `holds` not, that it is neither."""
 
     name: str
-    wanted: bool = True
+    holds: bool = True
     words: tuple[str, ...] = ()
 
 

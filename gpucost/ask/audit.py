@@ -80,6 +80,7 @@ class AuditResult(Result):
             words="with --model: of which model",
         ),
         needs(
+            # a figure of the chip itself is judged without a model
             "gpu",
             given("model"),
             *map(given, FIGURES),
@@ -313,9 +314,9 @@ def audit(
     # the figures of a range are judged together at their middles, their lower and their upper ends
     spans = {name: value for name, value in values.items() if isinstance(value, Span)}
     if not spans:
-        return AuditResult(_judged(facts, values))
+        return AuditResult(_audited(facts, values))
     points = zip(*(span.points for span in spans.values()), strict=True)
-    answers = [_judged(facts, {**values, **dict(zip(spans, point, strict=True))}) for point in points]
+    answers = [_audited(facts, {**values, **dict(zip(spans, point, strict=True))}) for point in points]
     from gpucost.claims.audit import VERDICTS
 
     # a claim of a range is as possible as its most favourable point
@@ -326,7 +327,7 @@ def audit(
     return AuditResult({**best, "notes": [note, *best["notes"]]})
 
 
-def _judged(facts: "Catalog", values: Mapping[str, Any]) -> "Audit":
+def _audited(facts: "Catalog", values: Mapping[str, Any]) -> "Audit":
     """Judge a claim whose figures are one number each."""
     from gpucost.claims import audit as judge
     from gpucost.claims import make_claim
@@ -337,6 +338,7 @@ def _judged(facts: "Catalog", values: Mapping[str, Any]) -> "Audit":
     fields = by_field(QUESTIONS["audit"], values)
     claim = make_claim(fields)
     notes = facts.holding(claim.gpu)
+    # a machine that is named says how many it holds
     claim = claim._replace(gpus=claim.gpus or facts.gpus_in(claim.gpu))
     if values["hours_per_month"] is not None:
         claim = claim._replace(gpu_hours_per_month=values["hours_per_month"] * (claim.gpus or 1))

@@ -31,8 +31,10 @@ class EstimateResult(BilledResult):
     def _always(self) -> list[str]:
         from gpucost.physics.training.cases import PARTS
 
+        # a run on one accelerator has no time for communication; its frame has the columns all the same
         return [f"components.{name}" for name in PARTS]
 
+    # of any option that is shown: a reader may ask why the second one is not the first
     def explanation(self, rank: int = 1) -> "Document":
         """Return the document that explains an option, step by step, with formulas, numbers and sources."""
         from gpucost.render.explain import explanation
@@ -167,6 +169,7 @@ def estimate(
     $ gpucost estimate --model 8b --tokens 100b --gpu a100-80gb --gpus 8 --explain
     $ gpucost estimate --model 8b --tokens 2b --method grpo --rollouts 16 --output-tokens 2000
     """
+    # written out, here and in every question: a type checker then sees each argument, a test each that is left out
     values = read(
         QUESTIONS["estimate"],
         model=model,
@@ -252,4 +255,5 @@ def rerun(saved: "Estimate", calibration: "Calibration") -> "Estimate":
         from gpucost.catalog.shared import shared_catalog
 
         calibration = replace(calibration, generation=serving_calibration(shared_catalog()))
+    # each value as its argument reads it today; an argument that joined since has its default
     return rerun(saved, calibration, lambda values: from_dict(values, QUESTIONS["estimate"]))

@@ -80,6 +80,7 @@ class FitResult(Fitting):
         return float(self.payload["needed_gb"])
 
     @property
+    # changes stand in the order in which they hurt, so the first that helps is the gentlest
     def smallest_change(self) -> Mapping[str, Any] | None:
         """The gentlest change that makes it fit (or fit on fewer GPUs), or None where none was found."""
         return next((copied(row) for row in self.payload["changes"] if row["helps"]), None)
@@ -251,6 +252,7 @@ def fit(
     if "style" in job:
         job["software"] = job.pop("style")  # the engine calls a style of software so
     if values["gpu"] is None and values["system"] is None:
+        # no accelerator is named: all are tried
         from gpucost.fitting.fit import everywhere
 
         if "gpus" in job:

@@ -342,6 +342,7 @@ def inference(
                     f"--tokens-per-month: {row['id']} is {NAMES[row['kind']]}. Say --requests-per-s, in units."
                 )
             tokens_of_unit = _input_tokens(row, values) or float(row["input_tokens"])
+            # a load of embeddings is stated in tokens; the engine counts inputs
             requests_per_month = values["tokens_per_month"] / tokens_of_unit
             units["requests_per_s"] = requests_per_month / HOURS_PER_MONTH / SECONDS_PER_HOUR
             units["tokens_per_month"] = None
@@ -357,6 +358,7 @@ def inference(
         try:
             facts.architecture(request.model)
         except UnknownNameError:
+            # a model of images or speech that is not on record gets a better sentence than a wrong name
             refuse_by_name(request.model)
             raise
         if pictures or side_pixels is not None:
@@ -368,6 +370,7 @@ def inference(
     # a model that writes about what it sees: its images are tokens of the prompt
     seen = with_images(request, row, pictures or 0, side_pixels, facts)
     answer_payload = infer(seen, facts)
+    # what an image counts as decides the price, so the first sentence says it
     answer_payload["lead"] += f" {image_said(row, pictures or 0, side_pixels, facts, answer_payload)}"
     return InferenceResult(
         answer_payload, all_of_it=Unabridged(lambda: infer(replace(seen, top=0), facts), answer_payload)

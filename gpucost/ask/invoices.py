@@ -130,6 +130,7 @@ def reconcile(
 
     charges = read_charges(values["invoice"], values["showback"])
     plan = plan_of(values["estimate"])
+    # a plan may be a file that somebody else wrote
     with reading("the plan"):
         start_moment = datetime.fromisoformat(values["start"]) if values["start"] else None
         expected = planned(plan, charges, start_moment, values["rank"], values["side"])
@@ -218,6 +219,7 @@ def export(
     from gpucost.invoices.rows import focus_rows
     from gpucost.store.files import replacing
 
+    # a fresh answer exports as a saved one does
     saved = saved.payload if isinstance(saved, Result) else saved
     values = read_list(arguments_of(export), {"start": start, "rank": rank, "side": side, "tag": tag})
     path = FILE.read(path, "-o")

@@ -218,6 +218,7 @@ def _serving_request(catalog: "Catalog", values: Mapping[str, Any]) -> "Inferenc
     from gpucost.ask.inference import request_of
 
     stated = {name: values[name] for name in _SERVING if values[name] is not None}
+    # in SQL both training and serving have a precision, so that of serving is called weights
     if values["weights"] is not None:
         stated["precision"] = values["weights"]
     return request_of(catalog, **stated, top=0)

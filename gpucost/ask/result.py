@@ -199,6 +199,7 @@ class Result(Sealed):
         frame = pandas.json_normalize(list(payload[self.main_list]))
         for name in self._always():
             if name not in frame:
+                # not NaN: a part that an answer lacks costs nothing
                 frame[name] = 0.0
         values = frame.to_dict("list")
         if all:

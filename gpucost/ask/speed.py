@@ -65,6 +65,7 @@ class ThroughputResult(Result):
         return layout_copy
 
 
+# compared by identity: whether two arrays are equal has no single answer
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ThroughputTable:
     """Many layouts, timed: columns, with a reason where a layout cannot exist."""
@@ -106,6 +107,7 @@ class ThroughputTable:
         import pandas
 
         frame = pandas.DataFrame(self.columns())
+        # in words for a person; code 0 is a layout that can be
         frame["reason"] = [self.reasons[code] for code in self.speeds.reason]
         return frame
 
@@ -302,6 +304,7 @@ def _serving_speeds(values: Mapping[str, Any], catalog: "Catalog | None") -> "Se
         facts, model=values["model"], precision=values["weights"] or "auto", **at_any_latency, **stated
     )
     names = listed(values["gpu"]) if isinstance(values["gpu"], str) else [*values["gpu"]]
+    # without a number those of the machine that is named, else the fewest that serve the model
     count = None if values["gpus"] is None else int(values["gpus"])
     return ServingSpeedResult(speeds_payload(facts, request, names, count, values["batch"] or USUAL_BATCHES))
 
@@ -433,6 +436,7 @@ def roofline(
 
     facts = opened(values, catalog)
     values["gpus"] = _counts(facts, values)
+    # one operation, or without any the usual ones side by side
     if values["model"] is None:
         work = {name: values[name] for name in _OPERATIONS}
         payload = roofs.one_operation(

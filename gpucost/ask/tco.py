@@ -316,6 +316,7 @@ def tco(
     )
     request = _requested(arguments, rent)
     # the answer's own request names the cluster, also where a plan or a model of the workload decides it
+    # a plan has values with ranges, an argument a plain one
     for name in ("gpus", "gpu"):
         stated = flags.get(name) or file.given.get(name) or file.special.get(name)
         if name not in request and stated:
@@ -524,6 +525,7 @@ def mix(
         as_of=as_of,
         known_as_of=known_as_of,
     )
+    # unlike in `tco`, everything that a mix takes is said here or nowhere
     refuse_idle(question_, stated, stated)
     special, by_name = _apart(question_, stated)
     facts = catalog or shared_catalog(special.pop("as_of", None), special.pop("known_as_of", None))
@@ -575,6 +577,7 @@ def _apart(question_: Question, stated: Mapping[str, Any]) -> tuple[dict[str, An
     by_name |= {name: read_special(name, value, "--set", plan_kinds()) for name, value in inputs.items()}
     special = {name: value for name, value in by_name.items() if name in SPECIAL or name in ("as_of", "known_as_of")}
     inputs = {name: value for name, value in by_name.items() if name not in special}
+    # an input and an argument may be two names of one thing
     once(inputs, special, "the request")
     return special, inputs
 
@@ -582,6 +585,7 @@ def _apart(question_: Question, stated: Mapping[str, Any]) -> tuple[dict[str, An
 def _requested(stated: Mapping[str, Any], rent: Any) -> dict[str, Any]:
     """Return what was asked as it was read, so that it can be asked again; quotes as they were written."""
     request = dict(stated)
+    # quotes were read into terms; the text of each is what a person can ask again
     if isinstance(rents := request.get("rent"), dict):
         request["rent"] = rents[""] if list(rents) == [""] else rent
     return request
@@ -608,6 +612,7 @@ def _serving_speed(catalog: "Catalog", workload: Mapping[str, Any]) -> "tuple[Gi
 
     if not workload.get("model") or not workload.get("gpu"):
         raise UsageError("a serving load needs --model and --gpu, or tokens_per_s_per_gpu, beside tokens_per_month.")
+    # the service's own defaults hold for lengths that are not stated
     lengths = {name: workload[name] for name in ("prompt_tokens", "output_tokens") if name in workload}
     gpu = catalog.accelerator(str(workload["gpu"])).id
     best = infer(request_of(catalog, model=str(workload["model"]), gpu=gpu, **lengths), catalog)["options"][0]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpucost.physics.calibration import Calibration
 
 FILES = {"training": "calibration.csv", "serving": "serving_calibration.csv"}
-_SMALLEST_CHANGE = 0.002  # of a figure that is shown: what a screen of one decimal would round away
+_SMALLEST_CHANGE = 0.002  # of a parameter or a width: what moved less is not listed
 
 
 @click.command(name="calibrate", cls=GroupedCommand)

@@ -60,6 +60,7 @@ def command(
     if output is None:
         click.echo(text, nl=False)
     else:
+        # whole or not at all: the next step of a pipeline posts the file
         with replacing(output) as temporary, open(temporary, "w", encoding="utf-8") as file:
             file.write(text)
         say(f"wrote {output}")

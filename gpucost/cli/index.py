@@ -73,6 +73,7 @@ def charts(rows: "Sequence[dict[str, Any]]") -> "list[Chart]":
             f"USD by month, by kind of seller, on demand and spot: {job.title}.",
             list(points(rows, job)),
             Axis("day"),
+            # on a logarithmic axis lines that fall by equal shares are parallel
             Axis("usd", title="cost", unit="USD", log=True),
             series="line",
         )

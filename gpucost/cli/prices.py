@@ -376,6 +376,7 @@ def refresh(
         # one line that is written over; a longer one would wrap, and stay
         click.echo(_CLEAR + shown(text[: get_terminal_size().columns - 1]), err=True, nl=False)
 
+    # in a pipe or a log nobody looks at a line that changes
     progress = Progress(draw) if sys.stderr.isatty() else None
     options = RefreshOptions(accept, mirror, timeout, regions, columns_by_ours, progress)
     outcomes, snapshot = refreshed(open_catalog(store=folder.path), folder, sources, options)
@@ -489,6 +490,7 @@ def accept(row_ids: tuple[str, ...], store: str | None) -> None:
 def verify(ctx: click.Context, store: str | None) -> None:
     """Check every snapshot against its hashes; exit code 5 if something is damaged. What is whole still serves."""
     folder = folder_of(store)
+    # each fault is said, and what is whole goes on serving
     faults = folder.verify()
     for fault in faults:
         say(fault)
@@ -518,6 +520,7 @@ def export(folder: str, store: str | None) -> None:
     from gpucost.errors import UsageError
 
     snapshots = folder_of(store)
+    # others would fetch an empty store and take it for no prices
     if not snapshots:
         raise UsageError(f"{snapshots.path} holds no snapshots. `gpucost prices refresh` makes one.")
     count = _published(snapshots, folder)
@@ -616,6 +619,7 @@ def command(
     grouped = region is not None and catalog.regions.grouped(listed(region))
     rows, warnings = current(catalog, _allowed(catalog, filters), filters["max_age"], ended=not grouped)
     warnings = [*catalog.holding(filters["gpu"]), *warnings]
+    # a row for each provider, chip, region or option
     if by is not None:
         if details:
             raise click.UsageError("--details is of single prices: leave it or --by out.")

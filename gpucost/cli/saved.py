@@ -54,6 +54,7 @@ def rerun(
     from gpucost.training.rerun import verdict
 
     saved = read_estimate(path, accept_changed)
+    # today's: the facts are in the answer, the efficiencies may have been fitted since
     calibration = training_calibration(shared_catalog())
     with reading(path):
         fresh = json.loads(dumps(rerun(saved, calibration)))  # with the digits that JSON carries
@@ -106,6 +107,7 @@ def report(
     if output is None:
         click.echo(result.to_text().rstrip("\n"))
         return
+    # a workbook of many formulas takes seconds
     with working(f"writing {output}"):
         result.write(output)
     say(f"wrote {output}")
@@ -201,6 +203,7 @@ def watch(
     from gpucost.bench.progress import forecast
     from gpucost.bench.smi import is_smi, summed
 
+    # a log of nvidia-smi has figures without one, that of a job needs something to be held against
     saved = None if estimate is None else read_estimate(estimate)
     if saved is None and not is_smi(log):
         raise click.UsageError("--estimate is missing: a log of training is held against a saved estimate.")

@@ -84,7 +84,9 @@ def command(
     stated = {name: value for name, value in relations.items() if value is not None}
     catalog.fill = filled  # so that a query may name `speeds` and the like
     answer = catalog.ask(text, stated, time_limit_s=seconds)
+    # the drawing of a plan in a table would lose its lines
     if out.format == "table" and answer.columns == _PLAN and not out.is_document:
         out.text("\n".join(str(row["explain_value"]) for row in answer.rows))
         return
+    # the columns are named by the query, so no heading of ours is put over them
     out.rows(answer.rows, [Column(name, verbatim=True) for name in answer.columns], catalog)

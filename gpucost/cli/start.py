@@ -115,6 +115,7 @@ def init(
     if path == "-":
         click.echo(text.rstrip("\n"))
         return
+    # an example must never replace what somebody wrote
     if Path(path).exists() and not force:
         raise UsageError(f"{path} exists already. Name another file, or replace it with --force.")
     if skill:  # a skill lies in a folder of its own, which is made

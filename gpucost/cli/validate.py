@@ -158,6 +158,7 @@ def validate(
     from gpucost.catalog.calibrations import use
     from gpucost.errors import CheckFailedError
 
+    # an empty name would mean the shipped rows
     if measurements == "":
         raise click.UsageError("cannot read '': --measurements names a file.")
     server = {name: value for name, value in {**server, "engine": software}.items() if value is not None}
@@ -178,12 +179,14 @@ def validate(
     for test in tests.get("rows", ()):
         say(sentence_of(test))
     with working("predicting the measured runs"):
+        # whole runs are asked as `estimate` is, which the room of calibrations cannot do
         report = (VALIDATIONS | {"runs": validate_runs})[kind](catalog, measurements, core=core, **tests)
     if calibration:
         report["method"] = f"predicted with the calibration of {calibration}"
     answered = answer(report, request, catalog.as_of, catalog.version)
     out.result(Result(answered))
     macro = answered["macro_median_abs_error_fraction"]
+    # where nothing could be predicted the check fails, too
     if limit is not None and (macro is None or macro > limit):
         outcome = "nothing was predicted" if macro is None else f"the macro-median error is {macro:.1%}"
         raise CheckFailedError(f"{outcome}; the limit is {limit:.1%}.")

@@ -145,6 +145,7 @@ def choose(
     facts, budget_usd = opened(values, catalog), values["budget"]
     workloads = _needs_of(values)
     filters = {name: values[name] for name in _FILTERS if values.get(name) is not None}
+    # each workload is asked as its own question, so that `choose` agrees with `estimate` and `inference`
     answers = {need.name: _answers(facts, need, filters) for need in workloads}
     rows_by_need = {
         need.name: by_budget(_candidates(facts, need, answers[need.name]), budget_usd) for need in workloads

@@ -230,6 +230,7 @@ def _side_by_side(catalog: Catalog, values: Mapping[str, Any]) -> SideBySide:
     rows: list[Pair] = []
     for model, gpu in [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or [None]]:
         stated = {**filters, "model": model, **({} if gpu is None else {"gpu": gpu}), "top": 1}
+        # the run and the service are asked apart: a chip may do one of them alone
         run, no_run = _best("estimate", {**stated, "tokens": run_tokens, "with_facts": False}, catalog)
         tokens, no_tokens = _best("inference", stated, catalog)
         # where neither is possible since nobody sells the accelerator today, the note says so, and since when
@@ -257,9 +258,11 @@ def _side_by_side(catalog: Catalog, values: Mapping[str, Any]) -> SideBySide:
             "serving_tokens_per_kwh": _of_energy(tokens.get("tokens_per_month"), tokens.get("energy_kwh")),
         }
         rows.append(cast(Pair, pair))
+    # otherwise in the order in which they were named
     rows.sort(key=lambda row: row["cost_usd"] is None and row["usd_per_mtok"] is None)  # answers first
     first = rows[0]["cost_usd"]
     for row in rows:
+        # against the first row: the first pair with an answer
         if first and row["cost_usd"]:
             row["times_first"] = row["cost_usd"] / first
     sentences = []

@@ -89,6 +89,7 @@ def sources(table: str | None = None, *, catalog: "Catalog | None" = None) -> "p
     """
     from gpucost.catalog.shipped import source_rows
 
+    # of the facts as they are laid down, with the rows that lean on each source
     return _frame(source_rows(_facts(catalog).laid, table))
 
 

@@ -122,6 +122,7 @@ def _in_public(content: Mapping[str, Any]) -> Mapping[str, Any]:
     left_out: list[str] = []
     with without_book():
         catalog = shared_catalog()
+        # who sells in public; any other seller is somebody's own
         sellers = catalog.offer_values("provider")
         public = shareable(content, left_out, lambda name: catalog.alias("provider", name).lower() in sellers)
         without = ", ".join(["the price book of one's own", *left_out])
@@ -187,6 +188,7 @@ def issued(payload: _Payload, status: str | None, by: str | None, on: str | None
 
     if not (status or by or on):
         return dict(payload)
+    # the stamp names the hash of the answer without it, so that a reader can check the one by the other
     unstamped = {key: value for key, value in payload.items() if key != "issued"}
     stamp = {"status": status or "draft", "by": by or "", "on": on or clock.today().isoformat()}
     return {**unstamped, "issued": {**stamp, "sha256": seal_of(dumps(unstamped))}}

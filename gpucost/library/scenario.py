@@ -123,13 +123,13 @@ def read_scenario(path: str | Path) -> Scenario:
     return make_scenario(content, str(file), file.parent)
 
 
-def make_scenario(content: Mapping[str, Any], where: str = "scenario", folder: Path | None = None) -> Scenario:
+def make_scenario(content: Mapping[str, Any], place: str = "scenario", folder: Path | None = None) -> Scenario:
     """Check a scenario's content, every value of it; files that it names are looked for in `folder`."""
     plain = as_json(content)  # dates of TOML become texts, as a saved request has them
     try:
         parts_read = _parts(plain, folder)
     except UsageError as error:  # it says the key; here it learns of which file
-        raise UsageError(f"{where}: {error}") from None
+        raise UsageError(f"{place}: {error}") from None
     name, text = str(plain.get("name") or "Scenario"), str(plain.get("description") or "")
     return Scenario(name, text, tuple(parts_read), plain)
 
@@ -151,8 +151,8 @@ def _parts(plain: Mapping[str, Any], folder: Path | None) -> list[ScenarioQuesti
             raise UsageError(f"{kind}: write [[{kind}]], once for each part.")
         question, argument_names = QUESTIONS[ASKS[kind]], [item.name for item in arguments]
         for number, entry in enumerate(entries, 1):
-            where = f"{kind}[{number}]"
-            _refuse_unknown(where, entry, argument_names)
+            place = f"{kind}[{number}]"
+            _refuse_unknown(place, entry, argument_names)
             # the filters of the supply hold for a part whose question takes them; two answers that are compared hold
             # their own prices
             takes_supply = "first" not in entry
@@ -161,9 +161,9 @@ def _parts(plain: Mapping[str, Any], folder: Path | None) -> list[ScenarioQuesti
             for item in arguments:
                 is_needed = item.required or item.name in KINDS[kind].needed
                 if is_needed and {**shared, **stated, **entry}.get(item.name) is None:
-                    raise UsageError(f"{where}.{item.name}: this key is required. {item.help}")
-            name = _values(where, {"name": entry["name"]}, arguments)["name"]
-            part = ScenarioQuestion(kind, name, _checked(question, where, shared, stated, folder))
+                    raise UsageError(f"{place}.{item.name}: this key is required. {item.help}")
+            name = _values(place, {"name": entry["name"]}, arguments)["name"]
+            part = ScenarioQuestion(kind, name, _checked(question, place, shared, stated, folder))
             # names of earlier parts stand for them, where files would be meant otherwise
             parts_read.append(part.naming({earlier.name: earlier.name for earlier in parts_read}, entry))
     if not parts_read:
@@ -174,7 +174,7 @@ def _parts(plain: Mapping[str, Any], folder: Path | None) -> list[ScenarioQuesti
 
 
 def _checked(
-    question: Question, where: str, shared: Mapping[str, Any], stated: Mapping[str, Any], folder: Path | None
+    question: Question, place: str, shared: Mapping[str, Any], stated: Mapping[str, Any], folder: Path | None
 ) -> dict[str, Any]:
     """Return the arguments of a part, each value read as its question reads it and refused in the same sentence."""
 
@@ -188,23 +188,23 @@ def _checked(
     except UsageError as error:
         # a sentence about an option begins with it; here it begins with the key of the file
         key = next((f"{name}: " for name in stated if f"{error}".startswith(f"{flag_of(name)}:")), "")
-        raise UsageError(f"{where}.{key}{error}") from None
+        raise UsageError(f"{place}.{key}{error}") from None
     if folder is None:
         return arguments
     return files_beside(arguments, folder, kinds_of(question.arguments), kinds_of_every_question())
 
 
-def _refuse_unknown(where: str, entry: Mapping[str, Any], names: Sequence[str]) -> None:
+def _refuse_unknown(place: str, entry: Mapping[str, Any], names: Sequence[str]) -> None:
     for key in entry:
         if key not in names:
             near = nearest(key, names, 2, 0.5)
             hint = f"Did you mean {' or '.join(near)}?" if near else f"Keys: {', '.join(names)}."
-            raise UsageError(f"{f'{where}.' if where else ''}{key}: no such key. {hint}")
+            raise UsageError(f"{f'{place}.' if place else ''}{key}: no such key. {hint}")
 
 
-def _values(where: str, entry: Mapping[str, Any], arguments: Sequence[Argument]) -> dict[str, Any]:
+def _values(place: str, entry: Mapping[str, Any], arguments: Sequence[Argument]) -> dict[str, Any]:
     kinds = {item.name: item.kind for item in arguments}
-    return {key: kinds[key].read(value, f"{f'{where}.' if where else ''}{key}") for key, value in entry.items()}
+    return {key: kinds[key].read(value, f"{f'{place}.' if place else ''}{key}") for key, value in entry.items()}
 
 
 def json_schema() -> dict[str, Any]:

@@ -89,6 +89,7 @@ def sweep(
     scheduler = None if scheduler is None else FILE.read(scheduler, "--scheduler")
     into = None if into is None else FILE.read(into, "--into")
     workers = whole().read(workers, "--workers")
+    # the grid is checked whole before a folder is made or a worker starts
     planned = grid_asked(question, cases, grid, arguments)
     if into is None and planned.count > _IN_MEMORY:
         raise UsageError(
@@ -180,6 +181,7 @@ def _payload(plan: "SweepPlan", files: list[Path], best: int) -> "Sweep":
         "front": front,
         "heat": summary.heat(axes),
         "reasons": reasons,
+        # the first rows for who reads JSON; a frame or the files hold all
         "rows": summary.rows(f"select * from sweep_rows limit {ROWS_KEPT}"),
         "file": None,
         "warnings": [],
@@ -216,10 +218,10 @@ def _lead(
         )
     if grid.question in ("estimate", "inference"):
         option = OPTIONS[best["option"]].label
-        where = f"{best['gpus']:,.0f} × {best['gpu']} at {best['provider']}, {option}"
+        place = f"{best['gpus']:,.0f} × {best['gpu']} at {best['provider']}, {option}"
         if grid.question == "estimate":
-            return f"{sentence} Cheapest: {best['cost_usd']:,.0f} USD and {best['days']:.1f} days on {where}."
-        return f"{sentence} Cheapest: {best['usd_per_mtok']:.4g} USD per million tokens on {where}."
+            return f"{sentence} Cheapest: {best['cost_usd']:,.0f} USD and {best['days']:.1f} days on {place}."
+        return f"{sentence} Cheapest: {best['usd_per_mtok']:.4g} USD per million tokens on {place}."
     return (
         f"{sentence} Least to own: {best['own_npv_usd']:,.0f} USD in present value, {best['cheaper']} is cheaper there."
     )

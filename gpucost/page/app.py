@@ -184,7 +184,7 @@ def _response(content: str | bytes, kind: str, status: int = 200, more: Mapping[
 def serve(port: int, say: Callable[[str], None], *, opened: bool = True, folder: Path | None = None) -> None:
     """Serve the page on loopback until it is interrupted; `say` hears its address; files are read under a folder."""
     try:
-        # before the port is bound, and without loading what start-up can wait for
+        # asked for first, so that the sentence comes before a port is bound
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError:
