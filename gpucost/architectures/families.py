@@ -49,16 +49,17 @@ def _llama_4(d: Decoder) -> list[Block]:
     """Read Llama 4: every n-th layer a mixture with one shared expert, chunked attention but for every fourth layer."""
     f, width = d.fields, d.fields.number("intermediate_size")
     listed = f.words("layer_types")
+    # layers that turn positions (1) attend within a chunk, those that do not (0) to everything
     no_rope, step = f.numbers("no_rope_layers"), f.number("no_rope_layer_interval", default=4) or 4
     chunked = no_rope if no_rope and len(no_rope) >= d.layers else [(i + 1) % step for i in range(d.layers)]
     places = kinds(d) if listed else [CHUNK if item and d.window else FULL for item in chunked[: d.layers]]
     mixers_by_kind = mixers(d, places)
     count, per_token = f.number("num_local_experts"), f.number("num_experts_per_tok", default=1)
-    matrix = 3 * d.hidden * width
+    matrix = 3 * d.hidden * width  # of a routed expert, and of the shared one
     mixture = FeedForward(experts=count, per_token=per_token, expert=matrix, shared=matrix, router=count * d.hidden)
     plain = dense(d, f.number("intermediate_size_mlp") or width)
-    named, pace = f.numbers("moe_layers"), max(1, f.number("interleave_moe_layer_step", default=1))
-    sparse = set(named) if named else {i for i in range(d.layers) if (i + 1) % pace == 0}
+    listed_mixtures, pace = f.numbers("moe_layers"), max(1, f.number("interleave_moe_layer_step", default=1))
+    sparse = set(listed_mixtures) if listed_mixtures else {i for i in range(d.layers) if (i + 1) % pace == 0}
     return [block_of(d, mixers_by_kind[kind], mixture if i in sparse else plain) for i, kind in enumerate(places)]
 
 
@@ -66,6 +67,7 @@ def _ernie(d: Decoder) -> list[Block]:
     """Read ERNIE 4.5: one bias switch for everything, routed experts for images beside those for text."""
     f = d.fields
     biased = f.flag("use_bias")
+    # dense feed-forwards have them as well; a list has an entry for text and one for images
     bare = replace(d, family=replace(d.family, mlp_bias=biased))
     counts, widths = f.numbers("moe_num_experts"), f.numbers("moe_intermediate_size")
     if not (f.number("moe_num_experts") or counts):
@@ -73,11 +75,20 @@ def _ernie(d: Decoder) -> list[Block]:
     counts, widths = counts or [f.number("moe_num_experts")], widths or [f.number("moe_intermediate_size")]
     if not (sum(counts) and sum(widths)):
         raise f.fail("has moe_num_experts, but no moe_intermediate_size")
-    if len(widths) > 1 and len(counts) == 1:
+    if len(widths) > 1 and len(counts) == 1:  # as many of either width
         counts = counts * len(widths)
     mixture = _ernie_experts(d, counts, widths)
     plain, mixer = dense(bare, d.ffn), attention(d, FULL)
-    return [block_of(d, mixer, mixture if mixed else plain) for mixed in _ernie_layers(d)]
+    if f.words("mlp_layer_types"):
+        sparse = expert_layers(d)
+    else:  # from the first start to the last end of either modality
+        starts, ends = f.numbers("moe_layer_start_index"), f.numbers("moe_layer_end_index")
+        start = min(starts) if starts else f.number("moe_layer_start_index", default=1)
+        to_last = f.values.get("moe_layer_end_index") in (None, -1)
+        end = d.layers - 1 if to_last else max(ends or [f.number("moe_layer_end_index")])
+        step = max(1, f.number("moe_layer_interval", default=1))
+        sparse = [start <= i <= end and (i + 1) % step == 0 for i in range(d.layers)]
+    return [block_of(d, mixer, mixture if mixed else plain) for mixed in sparse]
 
 
 def _ernie_experts(d: Decoder, counts: list[int], widths: list[int]) -> FeedForward:
@@ -98,6 +109,7 @@ def _ernie_experts(d: Decoder, counts: list[int], widths: list[int]) -> FeedForw
             router=sum(counts) * d.hidden,
             others=sum(counts),
         )
+    # Counts that do not come out even: experts of the mean size, of which a text token visits less than it names.
     share = per_token * weights[0] / (total / sum(counts))
     return FeedForward(
         experts=sum(counts),
@@ -109,24 +121,10 @@ def _ernie_experts(d: Decoder, counts: list[int], widths: list[int]) -> FeedForw
     )
 
 
-def _ernie_layers(d: Decoder) -> list[bool]:
-    f = d.fields
-    if f.words("mlp_layer_types"):
-        return expert_layers(d)
-    starts, ends = f.numbers("moe_layer_start_index"), f.numbers("moe_layer_end_index")
-    start = min(starts) if starts else f.number("moe_layer_start_index", default=1)
-    end = (
-        d.layers - 1
-        if f.values.get("moe_layer_end_index") in (None, -1)
-        else max(ends or [f.number("moe_layer_end_index")])
-    )
-    step = max(1, f.number("moe_layer_interval", default=1))
-    return [start <= i <= end and (i + 1) % step == 0 for i in range(d.layers)]
-
-
 def _hunyuan(d: Decoder) -> list[Block]:
     """Read Hunyuan Large: pairs of layers share one cache where cross-layer attention is on."""
     share = d.fields.number("cla_share_factor", default=2) if d.fields.flag("use_cla") else 1
+    # the first layer of each group makes keys and values, the others have queries alone (arXiv:2411.02265)
     owner, reader = attention(d, FULL), attention(d, FULL, keeps=False)
     mixture, plain = experts(d), dense(d, d.ffn)
     return [block_of(d, reader if i % max(share, 1) else owner, mixture or plain) for i in range(d.layers)]
@@ -137,6 +135,7 @@ def _falcon(d: Decoder) -> list[Block]:
     f = d.fields
     new = f.flag("new_decoder_architecture")
     parallel = f.flag("parallel_attn", default=True)
+    # one for both in 7B, two in 40B, of the new architecture, and one again in 11B, whose file says so
     two = f.number("num_ln_in_parallel_attn", default=2) == 2 if new else not parallel
     biased = f.flag("bias")
     bare = replace(d, family=replace(d.family, mlp_bias=biased))
@@ -148,6 +147,7 @@ def _gpt_oss(d: Decoder) -> list[Block]:
     mixture = experts(d)
     if mixture is None:
         raise d.fields.fail("gpt-oss needs num_local_experts")
+    # biases of gate, up and down belong to an expert: a token meets those of the experts that it visits
     width = d.fields.number("intermediate_size")
     mixture = mixture._replace(expert=mixture.expert + 2 * width + d.hidden, router=mixture.router + mixture.experts)
     listed = kinds(d)
@@ -158,6 +158,7 @@ def _gpt_oss(d: Decoder) -> list[Block]:
 def _internlm_3(d: Decoder) -> list[Block]:
     """Read InternLM 3: qkv_bias for queries, keys and values, bias for the rest."""
     f = d.fields
+    # "-" is a bias of nothing: an empty one would leave it to attention_bias
     parts = ("qkv" if f.flag("qkv_bias") else "") + ("o" if f.flag("bias") else "")
     bare = replace(d, family=replace(d.family, bias=parts or "-", mlp_bias=f.flag("bias")))
     return [block_of(bare, attention(bare, FULL), dense(bare, d.ffn))] * d.layers
@@ -173,7 +174,7 @@ def _stablelm(d: Decoder) -> list[Block]:
     """Read StableLM: one norm where attention and feed-forward stand side by side, norms of each head by switch."""
     f = d.fields
     mixer = attention(d, FULL)
-    if f.flag("qk_layernorm"):
+    if f.flag("qk_layernorm"):  # a vector for each head, where others share one
         mixer = mixer._replace(others=mixer.others + (d.heads + d.kv_heads) * d.head_dim)
     return [block_of(d, mixer, dense(d, d.ffn), norms=1 if f.flag("use_parallel_residual") else 2)] * d.layers
 
@@ -188,6 +189,7 @@ def _opt(d: Decoder) -> list[Block]:
 def _opt_extra(d: Decoder) -> int:
     """Count the projections around narrow embeddings, and take back the final norm of the post-norm model (350m)."""
     width = d.fields.number("word_embed_proj_dim") or d.hidden
+    # the projections from the table's width to the stream's and back
     no_final = not d.fields.flag("do_layer_norm_before", default=True) or d.fields.flag("_remove_final_layer_norm")
     return (2 * width * d.hidden if width != d.hidden else 0) - (d.norm if no_final else 0)
 
@@ -200,7 +202,7 @@ def _xglm(d: Decoder) -> list[Block]:
 def _mpt(d: Decoder) -> list[Block]:
     """Read MPT: the key-value heads and the feed-forward's width stand in nested parts."""
     f = d.fields
-    nested = f.part("attn_config") or Fields({}, f.file)
+    nested = f.part("attn_config") or Fields({}, f.file)  # a file without it means its class's: as many as heads
     keys = nested.number("kv_n_heads") or (1 if nested.word("attn_type") == "multiquery_attention" else d.heads)
     width = int(f.ratio("expansion_ratio", 4.0) * d.hidden)
     return [block_of(d, attention(d, FULL, Heads(d.heads, keys, d.head_dim, d.head_dim)), dense(d, width))] * d.layers
@@ -218,6 +220,7 @@ def _dbrx(d: Decoder) -> list[Block]:
     """Read DBRX: key-value heads and experts stand in nested parts."""
     f = d.fields
     heads, ffn = f.part("attn_config") or f, f.part("ffn_config") or f
+    # what the file leaves out is its class's default
     count, per_token = ffn.number("moe_num_experts", default=4), ffn.number("moe_top_k", default=1)
     mixture = FeedForward(
         experts=count,
@@ -232,8 +235,9 @@ def _dbrx(d: Decoder) -> list[Block]:
 def _mllama(d: Decoder) -> list[Block]:
     """Read Llama 3.2 Vision: some layers attend to the image and keep nothing of the text; 8 further input rows."""
     crossing = set(d.fields.numbers("cross_attention_layers") or (3, 8, 13, 18, 23, 28, 33, 38))
-    d.lookup += 8 * d.hidden
+    d.lookup += 8 * d.hidden  # the rows of the image token and of some that are reserved
     text_mixer = attention(d, FULL)
+    # norms of queries and keys, and a scalar gate for either half; the image's keys are no part of a text's cache
     cross = Mixer(text_mixer.weights, 2 * d.head_dim + 2, ())
     return [block_of(d, cross if i in crossing else text_mixer, dense(d, d.ffn)) for i in range(d.layers)]
 
@@ -244,7 +248,8 @@ def _jetmoe(d: Decoder) -> list[Block]:
     keys, count = f.number("num_key_value_heads"), f.number("num_local_experts")
     per_token = f.number("num_experts_per_tok")
     joint = keys * d.fields.number("kv_channels", "head_dim")
-    visited = 2 * d.hidden * joint
+    visited = 2 * d.hidden * joint  # queries and output of one attention expert, counted with the feed-forward's
+    # every expert visited has queries for all keys, which it shares with the others: so many heads look at them
     mixer = attention(d, FULL, Heads(keys * per_token, keys, joint // max(keys, 1), joint // max(keys, 1)))
     mixer = Mixer(2 * d.hidden * joint, d.hidden, mixer.reaches)
     expert = visited + 3 * d.hidden * f.number("intermediate_size")
@@ -266,6 +271,7 @@ def _openelm(d: Decoder) -> list[Block]:
     normed = replace(d, family=replace(d.family, qk_norm="head" if f.flag("normalize_qk_projections") else ""))
     layers = []
     for q, kv, factor in zip(queries, keys, factors, strict=True):
+        # to the nearest multiple, but never more than a tenth below what was meant (MobileNet's make_divisible)
         width = max(step, int(factor * d.hidden + step / 2) // step * step)
         width += step if width < 0.9 * factor * d.hidden else 0
         layers.append(block_of(d, attention(normed, FULL, Heads(q, kv, d.head_dim, d.head_dim)), dense(d, width)))
@@ -280,24 +286,24 @@ def block_configs(d: Decoder) -> list[Block]:
         raise f.fail("needs block_configs, a list with one entry for each layer")
     if len(listed) != d.layers or not all(isinstance(item, dict) and item for item in listed):
         raise f.fail(f"block_configs names {len(listed)} layers, but there are {d.layers}")
-    return [_searched(d, Fields(item, f.file)) for item in listed]
-
-
-def _searched(d: Decoder, item: Fields) -> Block:
-    mixer, feed, norms, h = Mixer(0), FeedForward(), 0, d.hidden
-    attention_part, wide = item.part("attention"), item.part("ffn")
-    if attention_part and attention_part.flag("replace_with_linear"):
-        mixer, norms = Mixer(h * h), 1
-    elif attention_part and not attention_part.flag("no_op"):
-        group = attention_part.number("n_heads_in_group", default=1) or 1
-        mixer, norms = attention(d, FULL, Heads(d.heads, max(1, d.heads // group), d.head_dim, d.head_dim)), 1
-    if wide and wide.flag("replace_with_linear"):
-        feed, norms = FeedForward(dense=h * h), norms + 1
-    elif wide and not wide.flag("no_op"):
-        factor = wide.ratio("ffn_mult", 0.0)
-        width = wide.number("intermediate_size") or -(-int(2 * factor * h / 3) // 256) * 256
-        feed, norms = dense(d, width), norms + 1
-    return block_of(d, mixer, feed, norms=norms)
+    layers, h = [], d.hidden
+    for item in listed:
+        # either half has a norm, unless the search took it out
+        mixer, feed, norms, layer = Mixer(0), FeedForward(), 0, Fields(item, f.file)
+        attending, wide = layer.part("attention"), layer.part("ffn")
+        if attending and attending.flag("replace_with_linear"):
+            mixer, norms = Mixer(h * h), 1
+        elif attending and not attending.flag("no_op"):
+            group = attending.number("n_heads_in_group", default=1) or 1  # query heads that share a key
+            mixer, norms = attention(d, FULL, Heads(d.heads, max(1, d.heads // group), d.head_dim, d.head_dim)), 1
+        if wide and wide.flag("replace_with_linear"):
+            feed, norms = FeedForward(dense=h * h), norms + 1
+        elif wide and not wide.flag("no_op"):
+            factor = wide.ratio("ffn_mult", 0.0)  # of two thirds of twice the width, rounded up to 256
+            width = wide.number("intermediate_size") or -(-int(2 * factor * h / 3) // 256) * 256
+            feed, norms = dense(d, width), norms + 1
+        layers.append(block_of(d, mixer, feed, norms=norms))
+    return layers
 
 
 def _grok(d: Decoder) -> list[Block]:
@@ -330,6 +336,7 @@ def _chameleon(d: Decoder) -> list[Block]:
 
 # --- Families whose layers are not all attention: Nemotron-H, Zamba, Falcon-H1, RecurrentGemma, Ling's hybrids, OLMo.
 
+# signs of its pattern, in lower case as all words are read
 _NEMOTRON = {"m": "mamba", "*": "attention", "-": "mlp", "e": "moe"}
 
 
@@ -348,7 +355,17 @@ def _nemotron_h(d: Decoder) -> list[Block]:
     blocks_by_type: dict[str, Block] = {}
     for word in dict.fromkeys(types):
         if word == "moe":
-            blocks_by_type[word] = block_of(d, Mixer(0), _latent_experts(d))
+            mixture = experts(d)
+            if mixture is None:
+                raise f.fail("has mixtures of experts in its pattern, but no n_routed_experts")
+            narrow, width = f.number("moe_latent_size"), f.number("moe_intermediate_size")
+            count, shared_width = f.number("n_shared_experts"), f.number("moe_shared_expert_intermediate_size")
+            mixture = mixture._replace(shared=2 * d.hidden * shared_width * max(1, count), others=mixture.experts)
+            if (
+                narrow
+            ):  # experts work in a narrower space, between two projections that every token meets (Nemotron 3 Super)
+                mixture = mixture._replace(expert=2 * narrow * width, dense=2 * d.hidden * narrow)
+            blocks_by_type[word] = block_of(d, Mixer(0), mixture)
         elif word in ("mlp", "dense"):
             blocks_by_type[word] = block_of(d, Mixer(0), dense(d, d.ffn))
         elif "mamba" in word or "linear" in word:
@@ -358,21 +375,10 @@ def _nemotron_h(d: Decoder) -> list[Block]:
     return [blocks_by_type[word] for word in types]
 
 
-def _latent_experts(d: Decoder) -> FeedForward:
-    """Count a mixture whose experts work in a narrower space, between two projections (Nemotron 3 Super)."""
-    f, mixture = d.fields, experts(d)
-    if mixture is None:
-        raise f.fail("has mixtures of experts in its pattern, but no n_routed_experts")
-    narrow, width = f.number("moe_latent_size"), f.number("moe_intermediate_size")
-    shared = 2 * d.hidden * f.number("moe_shared_expert_intermediate_size") * max(1, f.number("n_shared_experts"))
-    mixture = mixture._replace(shared=shared, others=mixture.experts)
-    return mixture._replace(expert=2 * narrow * width, dense=2 * d.hidden * narrow) if narrow else mixture
-
-
 def _falcon_h1(d: Decoder) -> list[Block]:
     """Read Falcon-H1: a Mamba-2 mixer beside the attention of every layer."""
-    ours, theirs = attention(d, FULL), mamba2(d)
-    both = Mixer(ours.weights + theirs.weights, ours.others + theirs.others, ours.reaches, theirs.state_values, True)
+    full, linear = attention(d, FULL), mamba2(d)
+    both = Mixer(full.weights + linear.weights, full.others + linear.others, full.reaches, linear.state_values, True)
     return [block_of(d, both, dense(d, d.ffn))] * d.layers
 
 
@@ -388,10 +394,13 @@ def _kimi_linear(d: Decoder) -> list[Block]:
             dense=2 * h * narrow,
             others=mixture.others + (narrow if f.flag("latent_moe_use_norm") else 0),
         )
+    # the first layer is dense where nothing says otherwise
     sparse = expert_layers(d) if mixture else [False] * d.layers
     if mixture and not {"first_k_dense_replace", "mlp_layer_types"} & set(f.values):
         sparse = [i > 0 for i in range(d.layers)]
-    norms = 6 if f.number("attn_res_block_size") else 2
+    norms = (
+        6 if f.number("attn_res_block_size") else 2
+    )  # attended residuals: a projection and a norm before either half
     layers = zip(listed, sparse, strict=True)
     return [block_of(d, mixers_by_kind[kind], mixture if mixed else plain, norms=norms) for kind, mixed in layers]
 
@@ -410,7 +419,7 @@ def _recurrent_gemma(d: Decoder) -> list[Block]:
         d.hidden,
         (Reach(2 * cached, 4 * q, f.number("attention_window_size", default=2048)),),
     )
-    width = d.ffn // 2
+    width = d.ffn // 2  # stated is that of gate and up together
     feed = dense(d, width)._replace(others=2 * width + d.hidden)
     mixer_of = {True: recurrent_unit(d), False: attending}
     return [block_of(d, mixer_of[kind == LINEAR], feed) for kind in kinds(d)]
@@ -422,7 +431,7 @@ def _bailing_hybrid(d: Decoder) -> list[Block]:
     heads, width = f.number("linear_num_heads") or d.heads, f.number("linear_head_dim", "head_dim") or d.head_dim
     joint, kernel = heads * width, f.number("short_conv_kernel_size", "linear_conv_kernel_dim", default=4)
     linear = Mixer(
-        6 * h * joint + h * heads,
+        6 * h * joint + h * heads,  # queries, keys, values, decay, gate, output; a learning rate of each head
         3 * joint * kernel + heads + joint + width,
         (),
         joint * width + 3 * joint * (kernel - 1),
@@ -437,10 +446,8 @@ def _bailing_hybrid(d: Decoder) -> list[Block]:
 
 def _olmo_hybrid(d: Decoder) -> list[Block]:
     """Read OLMo hybrid: gated delta nets with a projection for every part."""
-    f = d.fields
-    kernel = f.number("linear_conv_kernel_dim", default=4)
     linear, full = gated_delta(d), attention(d, FULL)
-    return [block_of(d, linear if kind == LINEAR else full, dense(d, d.ffn)) for kind in kinds(d) if kernel]
+    return [block_of(d, linear if kind == LINEAR else full, dense(d, d.ffn)) for kind in kinds(d)]
 
 
 def _shared_heads(d: Decoder) -> Mixer:
@@ -458,14 +465,20 @@ def _zamba_2(d: Decoder) -> list[Block]:
     """Read Zamba2: Mamba-2 layers, some of which first apply a shared transformer block with adapters of their own."""
     f, h = d.fields, d.hidden
 
-    types = f.words("layers_block_type", "layer_types") or _zamba_2_words(d)
+    types = f.words("layers_block_type", "layer_types")
+    if not types:  # those of the 2.7B, its class's default
+        types = ["mamba"] + (["mamba"] * 5 + ["hybrid"]) * 7 + ["mamba"] * 4 + ["hybrid"] + ["mamba"] * 3 + ["hybrid"]
+        types = (types + ["mamba"] * d.layers)[: d.layers]
     ids = f.numbers("hybrid_layer_ids")
     hybrid = set(ids) if ids else {i for i, word in enumerate(types) if word == "hybrid"}
     width, rank, memory = d.ffn, f.number("adapter_rank", default=128), max(1, f.number("num_mem_blocks", default=1))
     mixer, shared = mamba2(d), _shared_heads(d)
+    # Each use of a shared block has low-rank adapters of its own on gate and up, some also on queries, keys and values,
+    # which read the stream and the embedding side by side.
     adapters = rank * (h + 2 * width)
     if f.flag("use_shared_attention_adapter"):
         adapters += 3 * 2 * rank * 2 * h
+    # The first so many uses hold the weights of the blocks, later ones multiply by them again.
     transformer = 3 * h * width
     layers, count = [], 0
     for i in range(d.layers):
@@ -477,17 +490,12 @@ def _zamba_2(d: Decoder) -> list[Block]:
                 block,
                 mixer=block.mixer + (shared.weights if first else 0),
                 reaches=shared.reaches,
-                dense=(transformer if first else 0) + h * h + adapters,
+                dense=(transformer if first else 0) + h * h + adapters,  # and a projection back into the stream
                 norms=block.norms + (3 * h if first else 0),
                 reused=0 if first else shared.weights + transformer,
             )
         layers.append(block)
     return layers
-
-
-def _zamba_2_words(d: Decoder) -> list[str]:
-    types = ["mamba"] + (["mamba"] * 5 + ["hybrid"]) * 7 + ["mamba"] * 4 + ["hybrid"] + ["mamba"] * 3 + ["hybrid"]
-    return (types + ["mamba"] * d.layers)[: d.layers]
 
 
 def _zamba(d: Decoder) -> list[Block]:
@@ -504,7 +512,7 @@ def _zamba(d: Decoder) -> list[Block]:
     if not period:
         raise f.fail("attn_layer_period must be 1 or more, found 0")
     hybrid = [word == "hybrid" for word in types] if types else [i % period == offset for i in range(d.layers)]
-    layers, met = [], False
+    layers, met = [], False  # the one block's weights are held where it is first used
     for is_hybrid in hybrid[: d.layers]:
         block = block_of(d, mixer, norms=1)
         if is_hybrid:
@@ -555,10 +563,27 @@ def _deepseek_v4(d: Decoder) -> list[Block]:
     d.fields.taken.add("mlp_layer_types")  # mixtures all; some choose their experts by a hash
     mixture = experts(d)
     streams = d.fields.number("hc_mult", default=4)
+    # Hyper-connections: before either half all streams decide how they are read, written and mixed with one another, by
+    # a matrix over their joint width, a bias and three scales (arXiv:2409.19606).
     mixing = (2 + streams) * streams
     hyper = 2 * (mixing * streams * d.hidden + mixing + 3)
+
+    # How many tokens an entry of each layer's compressed cache stands for: numbers, or words for kinds; without either
+    # as its class does it: 128 in the first two layers, then 4 and 128 in turn.
+    f, types = d.fields, d.fields.words("layer_types")
+    ratios = f.numbers("compress_ratios")
+    if ratios is None and types is not None:
+        rates = f.part("compress_rates")
+        ratio_of_type = {**_COMPRESSED, **{word: rates.number(word) for word in _COMPRESSED if rates and word in rates}}
+        if strange := [word for word in types if word not in ratio_of_type]:
+            raise f.fail(f"layer_types names {strange[0]!r:.40}, which DeepSeek V4 does not have")
+        ratios = [ratio_of_type[word] for word in types]
+    if ratios is None:
+        ratios = [128 if i < 2 or i % 2 == 0 else 4 for i in range(d.layers)]
+    if len(ratios) < d.layers:
+        raise f.fail(f"compress_ratios names {len(ratios)} layers, but there are {d.layers}")
     layers = []
-    for ratio in _ratios(d):
+    for ratio in ratios[: d.layers]:
         block = block_of(d, _compressed(d, ratio), mixture)
         layers.append(replace(block, others=block.others + hyper))
     return layers
@@ -570,31 +595,17 @@ def _streams_extra(d: Decoder) -> int:
     return streams * streams * d.hidden + streams + 1
 
 
-def _ratios(d: Decoder) -> list[int]:
-    f, count = d.fields, d.layers
-    ratios = f.numbers("compress_ratios")
-    types = f.words("layer_types")
-    if ratios is None and types is not None:
-        rates = f.part("compress_rates")
-        ratio_of_type = {**_COMPRESSED, **{word: rates.number(word) for word in _COMPRESSED if rates and word in rates}}
-        if strange := [word for word in types if word not in ratio_of_type]:
-            raise f.fail(f"layer_types names {strange[0]!r:.40}, which DeepSeek V4 does not have")
-        ratios = [ratio_of_type[word] for word in types]
-    if ratios is None:
-        ratios = [128 if i < 2 or i % 2 == 0 else 4 for i in range(count)]
-    if len(ratios) < count:
-        raise f.fail(f"compress_ratios names {len(ratios)} layers, but there are {count}")
-    return ratios[:count]
-
-
 def _compressed(d: Decoder, ratio: int) -> Mixer:
     """Count one layer: low-rank queries, one key that is its value, a grouped low-rank output, the compressor."""
     f, h, width = d.fields, d.hidden, d.head_dim
     rank, output, groups = f.number("q_lora_rank"), f.number("o_lora_rank"), f.number("o_groups", default=8)
+    # queries down to a rank and up to all heads; one key; the heads in groups down to a rank each, and from there out
     weights = rank * (h + d.heads * width) + h * width + output * d.heads * width + h * groups * output
     others, flop = d.heads + rank + width, 4 * d.heads * width
     reaches = [Reach(width, flop, d.window)]
     if ratio:
+        # Entries for few tokens overlap, which takes two sets of weights, and are chosen among by an indexer whose own
+        # keys are compressed likewise; entries for many are all looked at.
         double = 2 if f.number("index_n_heads") and ratio <= 16 else 1
         weights += 2 * h * double * width
         others += ratio * double * width + width
@@ -622,7 +633,7 @@ def _longcat(d: Decoder) -> list[Block]:
     if mixture is None:
         raise f.fail("LongCat needs n_routed_experts and moe_topk")
     mixture = mixture._replace(
-        per_token=mixture.per_token * real / (real + empty),
+        per_token=mixture.per_token * real / (real + empty),  # visits to an empty expert multiply by nothing
         router=(real + empty) * d.hidden,
         others=real + empty,
         dense=2 * 3 * d.hidden * f.number("ffn_hidden_size", "intermediate_size"),
@@ -650,12 +661,15 @@ def _gemma_3n(d: Decoder) -> list[Block]:
     """Read Gemma 3n: alternating updates, low-rank residuals, layer embeddings; the last layers share caches."""
     f, h = d.fields, d.hidden
     inputs, rank, small = f.number("altup_num_inputs"), f.number("laurel_rank"), f.number("hidden_size_per_layer_input")
+    # Alternating updates (arXiv:2301.13310): a scale and a norm of the width, coefficients that predict all inputs from
+    # all and correct each, and a router to them; the low-rank residual (LAuReL, arXiv:2411.07501) with its norm; the
+    # gate and projection of the layer's embeddings with theirs.
     extra_weights = 2 * h + inputs * inputs + inputs**3 + inputs * h + 2 * rank * h + h + 2 * small * h + h
     widths = f.numbers("intermediate_size") or [d.ffn] * d.layers
     shared = f.number("num_kv_shared_layers")
     layers = []
     for i, kind in enumerate(kinds(d)):
-        mixer = attention(d, kind, keeps=i < d.layers - shared)
+        mixer = attention(d, kind, keeps=i < d.layers - shared)  # the last ones read the cache of an earlier layer
         block = block_of(d, mixer, dense(d, widths[min(i, len(widths) - 1)]))
         layers.append(replace(block, others=block.others + extra_weights))
     return layers
@@ -663,6 +677,7 @@ def _gemma_3n(d: Decoder) -> list[Block]:
 
 def _gemma_3n_extra(d: Decoder) -> int:
     """Count the projections of the alternating updates and the embeddings that every layer looks up."""
+    # from the stream to each further input before the first layer, and back after the last
     return 2 * (max(d.fields.number("altup_num_inputs"), 1) - 1) * d.hidden * d.hidden + _layer_embeddings(d)
 
 
@@ -670,6 +685,7 @@ def _layer_embeddings(d: Decoder) -> int:
     """Count the embeddings that every layer looks up."""
     small = d.fields.number("hidden_size_per_layer_input")
     joint = small * d.layers
+    # a table as wide as all layers' inputs; beside it a projection of the stream to the same width, with a norm
     d.lookup += joint * (d.fields.number("vocab_size_per_layer_input") or d.vocab) if small else 0
     return joint * d.hidden + small
 
@@ -679,30 +695,27 @@ def _gemma_4(d: Decoder) -> list[Block]:
     f, h, small = d.fields, d.hidden, d.fields.number("hidden_size_per_layer_input")
     listed, equal = kinds(d), f.flag("attention_k_eq_v") or d.kind.startswith("gemma4_unified")
     if listed:
-        listed[-1] = FULL
+        listed[-1] = FULL  # whatever the rhythm, as its class has it
     first_shared = d.layers - f.number("num_kv_shared_layers")
     mixture = experts(d) if f.flag("enable_moe_block") else None
     layers = []
     for i, kind in enumerate(listed):
         keeps = i < first_shared
         equal_here = equal and kind == FULL and f.flag("attention_k_eq_v")
-        mixer = attention(d, kind, _gemma_4_heads(d, kind, equal), keeps=keeps, shared_values=equal_here)
+        heads = heads_of(d)
+        if kind != WINDOW:
+            width = f.number("global_head_dim", default=512)
+            keys = f.number("num_global_key_value_heads") if equal else 0
+            heads = Heads(heads.queries, keys or heads.keys, width, width)
+        mixer = attention(d, kind, heads, keeps=keeps, shared_values=equal_here)
         wide = 2 if f.flag("use_double_wide_mlp") and not keeps else 1
+        # norms before and after both halves, three more where experts stand beside the feed-forward, one for embeddings
         block = block_of(d, mixer, dense(d, wide * d.ffn), norms=4 + (3 if mixture else 0) + (1 if small else 0))
         if mixture:
             block = mixture.into(block)
-            block = replace(block, others=block.others + h + mixture.experts)
+            block = replace(block, others=block.others + h + mixture.experts)  # scales of the router and of each expert
         layers.append(replace(block, others=block.others + 2 * small * h))
     return layers
-
-
-def _gemma_4_heads(d: Decoder, kind: str, equal: bool) -> Heads:
-    usual = heads_of(d)
-    if kind == WINDOW:
-        return usual
-    width = d.fields.number("global_head_dim", default=512)
-    keys = d.fields.number("num_global_key_value_heads") if equal else 0
-    return Heads(usual.queries, keys or usual.keys, width, width)
 
 
 def _mimo_v2(d: Decoder) -> list[Block]:
@@ -736,7 +749,7 @@ def _step_3_5(d: Decoder) -> list[Block]:
     )
     mixers_by_kind = {FULL: attention(d, FULL, usual), WINDOW: attention(d, WINDOW, windowed)}
     layers = zip(kinds(d, FULL, WINDOW), mixed, strict=True)
-    corrected = mixture._replace(others=mixture.experts) if mixture else None
+    corrected = mixture._replace(others=mixture.experts) if mixture else None  # by a bias for each expert
     return [block_of(d, mixers_by_kind[kind], corrected if sparse else plain) for kind, sparse in layers]
 
 
@@ -759,7 +772,7 @@ def _axk_2(d: Decoder) -> list[Block]:
     queries = n.heads * (n.nope + n.rope)
     latent_mixer = latent(d, n)
     mixer = latent_mixer._replace(weights=latent_mixer.weights + n.query_rank * (queries + 2 * n.heads * n.value))
-    gate = 2 * h * d.fields.number("gated_norm_rank", default=16)
+    gate = 2 * h * d.fields.number("gated_norm_rank", default=16)  # of a norm: down to the rank and up again
     blocks_and_gates = [(block_of(d, mixer, feed), 2 if feed.experts else 1) for feed in feeds(d)]
     return [replace(block, others=block.others + gates * gate) for block, gates in blocks_and_gates]
 
@@ -787,8 +800,9 @@ def _dots_3(d: Decoder) -> list[Block]:
             value=f.number("swa_v_head_dim", default=128),
         )
     mixers_by_kind = {FULL: latent(d, n), WINDOW: latent(d, near, WINDOW, indexer=False)}
+    # the rotary key has a norm of its own
     normed = {kind: mixer._replace(others=mixer.others + n.rope) for kind, mixer in mixers_by_kind.items()}
-    usual = [FULL if i < 2 or i % 4 == 1 else WINDOW for i in range(d.layers)]
+    usual = [FULL if i < 2 or i % 4 == 1 else WINDOW for i in range(d.layers)]  # its class's default
     listed = kinds(d, FULL, WINDOW) if f.words("layer_types") else usual
     return [block_of(d, normed[kind], feed) for kind, feed in zip(listed, feeds(d), strict=True)]
 
@@ -802,10 +816,9 @@ def _mistral_large_4(d: Decoder) -> list[Block]:
     sources = f.numbers("kv_source_layers") or list(range(d.layers))
     if min(len(turning), len(sources)) < d.layers:
         raise f.fail(f"no_rope_layers and kv_source_layers must name all {d.layers} layers")
-    kinds_of = zip(
-        map(bool, turning), _indexed_layers(d), (source == i for i, source in enumerate(sources)), strict=False
-    )
-    listed = list(kinds_of)
+    # whether a layer turns positions, runs an indexer, and makes a latent of its own: eight kinds, each counted once
+    own_latents = [source == i for i, source in enumerate(sources)]
+    listed = list(zip(map(bool, turning), _indexed_layers(d), own_latents, strict=False))
     mixers_by_kind = {kind: _unranked(d, n, *kind) for kind in set(listed)}
     return [block_of(d, mixers_by_kind[kind], feed) for kind, feed in zip(listed, feeds(d), strict=True)]
 
@@ -813,18 +826,17 @@ def _mistral_large_4(d: Decoder) -> list[Block]:
 def _unranked(d: Decoder, ranks: Latent, turning: bool, indexed: bool, own_latent: bool) -> Mixer:
     """Count one kind of layer of Mistral Large 4: queries of full rank, scales by length, and whose latent it reads."""
     heads = d.fields.number("index_n_heads")
+    # without rotation the whole head is compressed
     ranks = ranks if turning else ranks._replace(nope=ranks.nope + ranks.rope, rope=0)
     mixer = latent(d, ranks, indexer=indexed)
     mixer = mixer._replace(others=mixer.others + 2 * ranks.heads + (2 * d.hidden + 2 * heads if indexed else 0))
-    return mixer if own_latent else _reading(mixer, d.hidden, ranks.rank, ranks.rope)
-
-
-def _reading(mixer: Mixer, hidden: int, rank: int, rope: int) -> Mixer:
-    """Return a layer that attends to the latent of an earlier one: it makes none of its own."""
+    if own_latent:
+        return mixer
+    # It attends to the latent of an earlier layer, and makes and keeps none.
     first, *others = mixer.reaches
     return mixer._replace(
-        weights=mixer.weights - hidden * (rank + rope),
-        others=mixer.others - rank,
+        weights=mixer.weights - d.hidden * (ranks.rank + ranks.rope),
+        others=mixer.others - ranks.rank,
         reaches=(replace(first, cached_values=0), *others),
     )
 
@@ -837,6 +849,7 @@ def _minimax_m3(d: Decoder) -> list[Block]:
     width = part.number("sparse_index_dim") or f.number("index_head_dim", default=128)
     block = part.number("sparse_block_size") or f.number("index_block_size", default=128)
     most = part.number("sparse_topk_blocks") or f.number("index_topk_blocks", default=16)
+    # selected blocks, and those next to the query, which are always looked at
     most += part.number("sparse_local_block") or f.number("index_local_blocks", default=1)
     types, often = f.words("layer_types"), part.numbers("sparse_attention_freq")
     sparse = ["sparse" in word for word in types] if types else [bool(item) for item in often or [0] * d.layers]
@@ -847,7 +860,8 @@ def _minimax_m3(d: Decoder) -> list[Block]:
         attending.others + 2 * width,
         (replace(attending.reaches[0], looks_at_most=most * block), Reach(width, 2 * heads * width)),
     )
-    return [block_of(d, selected if named else attending, feed) for named, feed in zip(sparse, feeds(d), strict=False)]
+    layers = zip(sparse, feeds(d), strict=False)
+    return [block_of(d, selected if is_sparse else attending, feed) for is_sparse, feed in layers]
 
 
 def _glm_5_next(d: Decoder) -> list[Block]:
@@ -878,7 +892,7 @@ def _qwen_4(d: Decoder) -> list[Block]:
     """Read Qwen 4 Exp: gated delta nets, attention with an indexer, gated residual streams, n-grams looked up."""
     f, h = d.fields, d.hidden
     streams, rank = f.number("hc_count", default=4), f.number("hc_lowrank", default=320)
-    residual = 2 * streams * h * (1 + 2 * rank + streams)
+    residual = 2 * streams * h * (1 + 2 * rank + streams)  # before either half: a norm, low-rank gates, mixing
     full = attention(d, FULL)
     heads, width = f.number("indexer_n_heads"), f.number("indexer_head_dim")
     if heads:
@@ -923,17 +937,19 @@ def _zaya(d: Decoder) -> list[Block]:
     f, h, r = d.fields, d.hidden, d.fields.number("router_hidden_size", default=256)
     query, cached = d.heads * d.head_dim, d.kv_heads * d.head_dim
     first, second = f.number("cca_time0", default=2), f.number("cca_time1", default=2)
-    convolved = query + cached
+    convolved = query + cached  # channels: queries and keys of the compressed space
     mixture = experts(d)
     if mixture is None:
         raise f.fail("Zaya needs num_experts and moe_intermediate_size")
-    routing = h * r + 2 * r * r + (mixture.experts + 1) * r
+    routing = h * r + 2 * r * r + (mixture.experts + 1) * r  # down, two layers, and scores of all experts and of none
     mixture = mixture._replace(router=routing, others=5 * r)
     layers = []
     for i, kind in enumerate(kinds(d)):
         attending = attention(d, kind)
+        # a convolution of each channel and one over the channels of a head, with their biases; a temperature of each
+        # key
         others = convolved * (first + 2 + d.head_dim * second) + d.kv_heads
-        states = convolved * (first + second - 2) + cached // 2
+        states = convolved * (first + second - 2) + cached // 2  # half of the values are those of the token before
         mixer = Mixer(attending.weights, others, attending.reaches, states)
         block = block_of(d, mixer, mixture)
         layers.append(replace(block, others=block.others + 8 * h - (0 if i else r)))
@@ -948,6 +964,7 @@ def _doge(d: Decoder) -> list[Block]:
     feed = dense(d, d.ffn)
     if f.flag("is_moe"):
         count, visited = f.number("num_experts", default=16384), f.number("num_experts_per_tok", default=64)
+        # an expert is a row in and a row out, found by two sets of √n keys (product keys, arXiv:2407.04153)
         feed = feed._replace(experts=count, per_token=visited, expert=2 * h, router=2 * h * int(count**0.5))
     else:
         f.raw("num_experts", "num_experts_per_tok")
@@ -961,6 +978,8 @@ def _hrm(d: Decoder) -> list[Block]:
     f.taken.add("num_hidden_layers")
     high, low = f.number("H_cycles", default=2), f.number("L_cycles", default=3)
     stack = f.number("num_layers_per_stack")
+    # Every high cycle goes so often through the low stack and once through the high one. Each stack's weights are held
+    # once and multiplied by at every passage.
     passages, stack_layers = high * (low + 1), stack or d.layers
     if stack_layers * passages > MOST_LAYERS:
         raise f.fail(f"{stack_layers} layers gone through {passages} times make more than {MOST_LAYERS} layers")
@@ -982,7 +1001,14 @@ def _inkling(d: Decoder) -> list[Block]:
     mixers_by_kind = {kind: _related(d, kind, kernel, second) for kind in (FULL, WINDOW)}
     layers = []
     mixed = expert_layers(d) if "mlp_layer_types" in f else [mixture is not None] * d.layers
-    for i, (kind, sparse) in enumerate(zip(_inkling_kinds(d), mixed, strict=True)):
+    local = f.numbers("local_layer_ids")
+    if f.words("layer_types"):
+        listed = kinds(d, FULL, WINDOW)
+    elif local is not None:
+        listed = [WINDOW if i in set(local) else FULL for i in range(d.layers)]
+    else:  # every sixth sees everything, its class's default
+        listed = [WINDOW if (i + 1) % 6 else FULL for i in range(d.layers)]
+    for i, (kind, sparse) in enumerate(zip(listed, mixed, strict=True)):
         block = block_of(d, mixers_by_kind[kind], mixture if sparse else plain)
         queries = (4 if kind == FULL else 2) + (2 if kind == FULL else 0) if second else 0
         if second and i == 0:
@@ -991,18 +1017,10 @@ def _inkling(d: Decoder) -> list[Block]:
     return layers
 
 
-def _inkling_kinds(d: Decoder) -> list[str]:
-    listed, local = d.fields.words("layer_types"), d.fields.numbers("local_layer_ids")
-    if listed:
-        return kinds(d, FULL, WINDOW)
-    if local is not None:
-        return [WINDOW if i in set(local) else FULL for i in range(d.layers)]
-    return [WINDOW if (i + 1) % 6 else FULL for i in range(d.layers)]
-
-
 def _related(d: Decoder, kind: str, kernel: int, second: bool) -> Mixer:
     """Count one attention of Inkling, whose second generation also has gates, sinks and convolutions that move."""
     f, h, heads = d.fields, d.hidden, heads_for(d, kind)
+    # relative positions: a small query of each head against a table of distances, as far as the layer looks
     wide, extent = f.number("d_rel", default=16), d.window if kind == WINDOW else f.number("rel_extent", default=1024)
     attending = attention(d, kind, heads)
     cached = heads.keys * (heads.key_dim + heads.value_dim)
@@ -1023,15 +1041,13 @@ def _muse_spark(d: Decoder) -> list[Block]:
         mixture = mixture._replace(
             expert=3 * narrow * width, dense=2 * h * narrow, others=mixture.others + 2 * narrow, shared=0
         )
-    listed = kinds(d) if f.words("layer_types") else _from_the_last(d)
+    # counted from the last, every fourth layer sees everything
+    usual_kinds = [FULL if (d.layers - 1 - i) % 4 == 0 else WINDOW for i in range(d.layers)]
+    listed = kinds(d) if f.words("layer_types") else usual_kinds
     mixers_by_kind, plain = mixers(d, listed), dense(d, d.ffn)
     mixed = expert_layers(d) if "mlp_layer_types" in f else [True] * d.layers
     layers = zip(listed, mixed, strict=True)
     return [block_of(d, mixers_by_kind[kind], mixture if mixture and sparse else plain) for kind, sparse in layers]
-
-
-def _from_the_last(d: Decoder) -> list[str]:
-    return [FULL if (d.layers - 1 - i) % 4 == 0 else WINDOW for i in range(d.layers)]
 
 
 def _laguna(d: Decoder) -> list[Block]:
@@ -1062,7 +1078,7 @@ def _modernbert_decoder(d: Decoder) -> list[Block]:
     listed = (
         kinds(d, FULL, WINDOW) if f.words("layer_types") else [WINDOW if i % step else FULL for i in range(d.layers)]
     )
-    window = f.number("local_attention", default=128) // 2
+    window = f.number("local_attention", default=128) // 2  # stated for both sides; a decoder looks back alone
     mixers_by_kind = {kind: attention(d, kind, window=window) for kind in (FULL, WINDOW)}
     feed = dense(d, d.ffn)
     return [block_of(d, mixers_by_kind[kind], feed, norms=2 if i else 1) for i, kind in enumerate(listed)]
@@ -1077,7 +1093,7 @@ def _modernbert_extra(d: Decoder) -> int:
 def _bamba(d: Decoder) -> list[Block]:
     """Read Bamba: Mamba-2 everywhere but in the layers that attn_layer_indices names."""
     if d.fields.raw("attn_layer_indices") or d.fields.words("layer_types"):
-        return usual(d)
+        return usual(d)  # which takes a missing list for attention everywhere
     mixer = mixers(d, [LINEAR])[LINEAR]
     return [block_of(d, mixer, dense(d, d.ffn))] * d.layers
 
@@ -1091,6 +1107,7 @@ def _molmo_2_extra(d: Decoder) -> int:
 # --- Which family is what.
 
 FAMILIES: dict[str, Family] = {
+    # Llama's kin: RMS norms, gated feed-forwards, no biases, rotated positions
     "llama": Family(),
     "minicpm": Family(tied=True),
     "arcee": Family(gated=False),
@@ -1106,6 +1123,7 @@ FAMILIES: dict[str, Family] = {
     "qwen3": Family(qk_norm="head"),
     "minimax_m3_vl_text": Family(qk_norm="head", correction=True, blocks=_minimax_m3),
     "qwen3_next": Family(qk_norm="head", shared_gate=True, gate="full", linear="gated_delta"),
+    # windows in a rhythm, norms behind either half
     "gemma2": Family(norms=4, rhythm=2),
     "gemma3": Family(norms=4, qk_norm="head", rhythm=6),
     "gemma3n": Family(norms=4, qk_norm="head", rhythm=5, blocks=_gemma_3n, extra=_gemma_3n_extra),
@@ -1113,6 +1131,7 @@ FAMILIES: dict[str, Family] = {
     "recurrent_gemma": Family(linear="recurrent_unit", blocks=_recurrent_gemma),
     "cohere": Family(norm="ln_w", norms=1, qk_norm="wide", qk_norm_key="use_qk_norm"),
     "cohere2": Family(norm="ln_w", norms=1, rhythm=4),
+    # latent attention, experts balanced by a bias
     "axk1": Family(correction=True, blocks=_axk_1),
     "deepseek_v32": Family(correction=True, blocks=_deepseek_v32),
     "deepseek_v4": Family(correction=True, blocks=_deepseek_v4, extra=_streams_extra),
@@ -1142,6 +1161,7 @@ FAMILIES: dict[str, Family] = {
     "modernbert-decoder": Family(
         norm="ln_w", tied=True, embedding_norms=1, blocks=_modernbert_decoder, extra=_modernbert_extra
     ),
+    # layer norms and plain feed-forwards: most of 2019 to 2023
     "nemotron": Family(gated=False, norm="ln"),
     "jais2": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True),
     "phimoe": Family(norm="ln"),
@@ -1172,6 +1192,7 @@ FAMILIES: dict[str, Family] = {
     "dbrx": Family(norm="ln_w", blocks=_dbrx),
     "falcon": Family(gated=False, norm="ln", blocks=_falcon),
     "falcon_h1": Family(blocks=_falcon_h1),
+    # recurrent mixers among attention, or in its place
     "jamba": Family(linear="mamba1"),
     "zamba": Family(blocks=_zamba),
     "zamba2": Family(blocks=_zamba_2),
@@ -1226,6 +1247,6 @@ def families() -> dict[str, Family]:
 
 def family_of(kind: str, architectures: list[str]) -> Family | None:
     """Return the rule of a model type, or None where it is not known; Grok gives itself away by its class alone."""
-    if any("grok" in name.lower() for name in architectures):
+    if any("grok" in name.lower() for name in architectures):  # its file names no model type
         kind = "grok"
     return families().get(kind) or families().get(kind.removesuffix("_text"))
