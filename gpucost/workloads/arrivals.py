@@ -13,7 +13,7 @@ from gpucost.physics.columns import Floats
 from gpucost.physics.serving.replica import Requests
 from gpucost.units import as_number
 
-SEED = 20_231_111
+SEED = 20_231_111  # the day of Azure's trace: any number would do, and must stay
 CHAT_VARIATION = (1.0, 1.0)  # of prompts and outputs where only means are stated: an assumption, near Azure's of 2023
 _P95 = 1.6449  # standard deviations of the 95th percentile
 _VARIATIONS = {"poisson": 1.0, "constant": 0.0}
@@ -53,6 +53,7 @@ def variation_by(mean: float, p95: float) -> float:
     >>> round(variation_by(250, 700), 2)
     1.01
     """
+    # σ²/2 − 1.645·σ + ln(p95 ÷ mean) = 0
     room = _P95**2 - 2 * np.log(p95 / mean)
     if p95 < mean or room < 0:
         most = np.exp(_P95**2 / 2)
@@ -80,7 +81,7 @@ def own_trace(path: str) -> Requests:
         raise DataError("a trace has two requests at least", file=path)
     numbers: list[dict[str, float]] = []
     for line, row in rows:
-        requests = {}
+        request = {}
         for name in (*_COLUMNS, *((_SEEN,) if _SEEN in header else ())):
             least = 0.0 if name in ("arrived_s", _SEEN) else 1.0
             try:
@@ -89,11 +90,11 @@ def own_trace(path: str) -> Requests:
                 raise DataError(f"{shown(row[name])} is not a number", file=path, row=line, column=name) from None
             if not least <= value <= 1e9:
                 raise DataError(f"{value:g} is not {least:g} or more", file=path, row=line, column=name)
-            requests[name] = value
-        if numbers and requests["arrived_s"] < numbers[-1]["arrived_s"]:
-            reason = f"arrives at {requests['arrived_s']:g} s, before the row above it: sort the trace by time"
+            request[name] = value
+        if numbers and request["arrived_s"] < numbers[-1]["arrived_s"]:
+            reason = f"arrives at {request['arrived_s']:g} s, before the row above it: sort the trace by time"
             raise DataError(reason, file=path, row=line, column="arrived_s")
-        numbers.append(requests)
+        numbers.append(request)
     return _columns_of(numbers)
 
 
@@ -111,7 +112,7 @@ def gaps(draw: np.random.Generator, rate: float, count: int, variation: float) -
     """
     if variation <= 0:
         return np.full(count, 1 / rate)
-    shape = 1 / variation**2
+    shape = 1 / variation**2  # of a gamma distribution, whose coefficient of variation is 1/√shape
     times: Floats = draw.gamma(shape, 1 / (rate * shape), count)
     return times
 
@@ -124,6 +125,7 @@ def lengths(draw: np.random.Generator, mean: float, count: int, variation: float
     if variation <= 0:
         return np.full(count, max(round(mean), 1.0))
     sigma = np.sqrt(np.log1p(variation**2))
+    # of mean 1: e^(−σ²/2) is the median
     drawn = np.minimum(draw.lognormal(-(sigma**2) / 2, sigma, count), _LONGEST_TIMES)
     return whole(drawn, mean)
 

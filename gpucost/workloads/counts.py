@@ -19,7 +19,7 @@ def units_for(replicas: Floats, replica_gpus: Floats, unit_gpus: Floats, minimum
     >>> units_for(replicas, gpus, np.array([8.0, 8.0, 8.0]))
     array([1., 4., 2.])
     """
-    in_unit = np.floor(unit_gpus / replica_gpus)
+    in_unit = np.floor(unit_gpus / replica_gpus)  # whole replicas; 0 where a replica spans units
     shared = np.ceil(replicas / np.maximum(in_unit, 1.0))
     spanning = replicas * np.ceil(replica_gpus / unit_gpus)
     units: Floats = np.maximum(np.where(in_unit >= 1, shared, spanning), np.where(replicas > 0, minimum_units, 0.0))

@@ -2,7 +2,7 @@
 
 A question states what it knows, the rest is filled in by one set of rules, and physics gives seconds and bytes. A
 search over thousands of layouts keeps them as columns: `Speeds` of training and `Plans` of serving, a row for each.
-`training_deployment` and `serving_deployment` make the deployment of a row, with what was assumed for it.
+`training_deployment` and `serving_deployment` make the deployment of a row.
 """
 
 from collections.abc import Sequence
@@ -27,15 +27,7 @@ from gpucost.workloads import service as serving
 from gpucost.workloads.counts import Accelerators, Replicas
 from gpucost.workloads.service import Plans, Service
 from gpucost.workloads.speeds import Speeds, search_layouts
-from gpucost.workloads.training import TYPICAL, Workload, make_workload
-
-
-class Taken(NamedTuple):
-    """One thing that a deployment takes, and whether it was said or assumed."""
-
-    name: str
-    value: float | str | None
-    stated: bool
+from gpucost.workloads.training import Workload, make_workload
 
 
 class ModelDeployment(Struct, frozen=True, kw_only=True):
@@ -59,7 +51,6 @@ class ModelDeployment(Struct, frozen=True, kw_only=True):
     tokens_per_s: float  # of all accelerators: trained, or written in serving
     tokens_per_s_low: float
     tokens_per_s_high: float
-    taken: tuple[Taken, ...]
 
     @property
     def accelerators(self) -> Accelerators:
@@ -76,11 +67,6 @@ class ModelDeployment(Struct, frozen=True, kw_only=True):
         rates = (self.tokens_per_s_high, self.tokens_per_s, self.tokens_per_s_low)
         fast, typical, slow = (tokens / rate / SECONDS_PER_DAY for rate in rates)
         return fast, typical, slow
-
-    @property
-    def assumed(self) -> tuple[Taken, ...]:
-        """What nobody stated."""
-        return tuple(one for one in self.taken if not one.stated)
 
 
 # --- Training.
@@ -118,11 +104,6 @@ def training_deployment(workload: Workload, speeds: Speeds, row: int, key: Key, 
     group = layout.gpus // layout.data  # that holds one copy of the model
     each = (speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_low, speeds.tokens_per_s_per_gpu_high)
     typical, low, high = (float(rate[row]) * gpus for rate in each)
-    taken: dict[str, tuple[float | str | None, bool]] = {
-        "precision": (workload.precision_on(key.accelerator), workload.precision is not None),
-        "software": (workload.software, workload.software != TYPICAL),
-        "system": (key.system.id, False),
-    }
     return ModelDeployment(
         purpose="training",
         architecture=workload.architecture,
@@ -142,7 +123,6 @@ def training_deployment(workload: Workload, speeds: Speeds, row: int, key: Key, 
         tokens_per_s=typical,
         tokens_per_s_low=low,
         tokens_per_s_high=high,
-        taken=tuple(Taken(name, value, stated) for name, (value, stated) in taken.items()),
     )
 
 
@@ -190,13 +170,16 @@ def best_plan(plans: Plans, index: int, total: Accelerators | None) -> tuple[int
         return None, Replicas(0)
     chosen = mine[plans.serves[mine]]
     if not len(chosen):
+        # none serves: the largest replica where all lack memory, else the smallest of those that come nearest to
+        # serving
         nearest = mine[np.lexsort((-plans.gpus[mine], plans.reason[mine]))]
         return int(nearest[-1] if (plans.reason[mine] == 1).all() else nearest[0]), Replicas(0)
-    if total is None:
+    if total is None:  # the smallest replica that serves, of equals the fastest
         first = np.lexsort((-plans.output_tokens_per_s[chosen], plans.gpus[chosen]))[0]
         return int(chosen[first]), Replicas(1)
-    held = np.floor(int(total) / plans.gpus[chosen])
-    first = np.lexsort((plans.gpus[chosen], -plans.output_tokens_per_s[chosen] * held))[0]
+    # what most tokens come from on all accelerators together, of equals the smallest replica
+    copies = np.floor(int(total) / plans.gpus[chosen])
+    first = np.lexsort((plans.gpus[chosen], -plans.output_tokens_per_s[chosen] * copies))[0]
     return int(chosen[first]), total.replicas_of(Accelerators(int(plans.gpus[chosen[first]])))
 
 
@@ -230,6 +213,7 @@ def serving_speed(
         assert plan is not None
         total = float(plans.output_tokens_per_s[plan]) * replicas.number
     else:
+        # as many replicas as there are accelerators for, and sequences; these are shared evenly and read off the ladder
         counts = np.maximum(np.minimum(np.floor(gpus / plans.gpus), sequences), 1.0)
         each, ladder = sequences / counts, plans.ladder
         holds = plans.serves & (each <= np.maximum(ladder.capacity, 1.0)) & (each <= ladder.sequences.max(axis=-1))
@@ -256,14 +240,6 @@ def serving_deployment(plans: Plans, plan: int, key: Key, service: Service, repl
     context = np.array([service.prompt_tokens + service.output_tokens / 2])
     cache = float(steps.cache_bytes_per_sequence(case, context)[0]) * float(plans.sequences[plan]) / gpus
     share = steps.TIGHT_MEMORY if tight or case.rates.frugal[0] else steps.USABLE_MEMORY
-    taken: dict[str, tuple[float | str | None, bool]] = {
-        "precision": (placed.format, service.precision != "auto"),
-        "cache": (placed.cache, service.cache != "auto"),
-        "server": (placed.server, service.server is not None),
-        "engine": (placed.engine, True),
-        "system": (key.system.id, False),
-        "memory_share_fraction": (share, False),
-    }
     return ModelDeployment(
         purpose="serving",
         architecture=placed.architecture,
@@ -283,5 +259,4 @@ def serving_deployment(plans: Plans, plan: int, key: Key, service: Service, repl
         tokens_per_s=speed,
         tokens_per_s_low=speed / wide,
         tokens_per_s_high=speed * wide,
-        taken=tuple(Taken(name, value, stated) for name, (value, stated) in taken.items()),
     )

@@ -6,7 +6,7 @@ other (Shao et al. 2024, arXiv:2402.03300, section 4.1; HybridFlow, arXiv:2409.1
 Nothing here is fitted: writing is the physics of serving, scoring the forward part of a training step.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,16 +19,14 @@ from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.bursts import varied_burst
 from gpucost.physics.serving.calibration import doubts
 from gpucost.physics.serving.cases import ServedReplica, build, plain_options
-from gpucost.physics.training.cases import FULL, PARTS
+from gpucost.physics.training.cases import FULL, HALF_BYTES, PARTS
 from gpucost.physics.transformer import stack, total_parameters
-from gpucost.types import Architecture
 from gpucost.units import GB
-from gpucost.workloads.training import Rollouts, Workload
+from gpucost.workloads.training import Workload
 
 _SEATS = 1024.0  # answers that an engine writes at once (verl, rollout.max_num_seqs)
 _DEGREES = (1, 2, 4, 8, 16)  # of tensor parallelism in an engine
 _ONCE = ("optimizer_s", "offload_s", "overhead_s")  # parts of a training step that no forward pass has
-_HALF_BYTES = 2.0
 # Priced is a step that is off by less than half in the median over rows and over sources, in a range of less than four.
 NOT_PRICED = (
     "Reinforcement learning is not priced well enough to stake a budget on: published steps took between 0.3"
@@ -58,35 +56,39 @@ class Writing(ColumnStruct, frozen=True):
     width: Floats
 
 
-def _writing(
-    rollouts: Rollouts,
-    architecture: Architecture,
-    keys: Sequence[Key],
-    gpus: Integers,
-    batch: float,
-    generation: Calibration,
-) -> Writing:
-    """Return how long the answers of a step take, by the tensor degree that is fastest on each case.
+def writer_of(workload: Workload, keys: Sequence[Key], gpus: Integers, calibration: Calibration) -> Writing:
+    """Return how long the answers of a workload's step take, by the tensor degree that is fastest on each case.
 
     Replicas share the answers evenly. Those start together and end one by one, for lengths differ; a prompt is read
     once for all its answers.
     """
+    generation, rollouts = calibration.generation, workload.rollouts
+    if generation is None or rollouts is None:
+        raise UsageError("answers are written by a model that is served: its calibration is missing.")
+    architecture, batch = workload.architecture, float(workload.global_batch)
     best = Writing(*(np.full(len(keys), value) for value in (np.inf, 1.0, 0.0)))
     chips = list(dict.fromkeys(keys))
     chip = np.array([chips.index(key) for key in keys], dtype=np.int64)
+    prompt, output = (np.full(len(keys), each) for each in (rollouts.prompt_tokens, rollouts.output_tokens))
     for degree in _DEGREES:
         replicas = [
             ServedReplica(architecture, key.accelerator, key.system, "vllm", tensor=degree, server="offline")
             for key in chips
         ]
+        # all but the first answer to a prompt find it in the prefix cache
         options = replace(plain_options(len(chips)), prefix_hit=np.full(len(chips), 1 - 1 / rollouts.answers))
         cases, _ = build(replicas, generation.values, options)
         domain = np.array([max(key.system.gpus, key.system.scaleup_gpus) for key in chips])
         allowed = (degree <= domain) & (architecture.heads % degree == 0)
-        width = np.array([_engine_width(replica, generation.ranges) for replica in replicas])
+
+        # Half the logarithm of the engine's range: inside a trainer nobody tuned it, as for a server as it comes.
+        width = np.full(len(chips), generation.ranges["base"])
+        for row, replica in enumerate(replicas):
+            for trait, applies in (doubts(replica) | {"served": True}).items():
+                width[row] *= generation.ranges[trait] if applies else 1.0
+
         case = cases.take(chip)
-        prompt, output = (np.full(len(keys), each) for each in (rollouts.prompt_tokens, rollouts.output_tokens))
-        sent = np.maximum(batch * degree / gpus, 1.0)
+        sent = np.maximum(batch * degree / gpus, 1.0)  # answers of one replica
         places = np.minimum(np.minimum(serving.capacity_sequences(case, prompt, output), _SEATS), sent)
         possible = allowed[chip] & (gpus >= degree) & (places >= 1)
         speed = varied_burst(case, np.maximum(places, 1.0), sent, prompt, output)
@@ -98,22 +100,6 @@ def _writing(
             np.where(faster, width[chip], best.width),
         )
     return best
-
-
-def _engine_width(replica: ServedReplica, ranges: Mapping[str, float]) -> float:
-    """Return half the logarithm of an engine's range: inside a trainer nobody tuned it, as for a server as it comes."""
-    width = ranges["base"]
-    for trait, applies in (doubts(replica) | {"served": True}).items():
-        width *= ranges[trait] if applies else 1.0
-    return width
-
-
-def writer_of(workload: Workload, keys: Sequence[Key], gpus: Integers, calibration: Calibration) -> Writing:
-    """Return how long the answers of a workload's step take."""
-    if calibration.generation is None or workload.rollouts is None:
-        raise UsageError("answers are written by a model that is served: its calibration is missing.")
-    batch = float(workload.global_batch)
-    return _writing(workload.rollouts, workload.architecture, keys, gpus, batch, calibration.generation)
 
 
 def phases_of(
@@ -133,21 +119,19 @@ def phases_of(
     A critic of the policy's size reads every answer once more and is trained as the policy is (PPO, arXiv:1707.06347).
     A forward pass is a third of what forward and backward passes take, a quarter where activations are computed again.
     """
+    # A forward pass has no update: its share of a step is of what comes once for each token.
     with np.errstate(invalid="ignore", divide="ignore"):  # cases without a layout
         once = parts_s[:, [PARTS.index(name) for name in _ONCE]].sum(axis=1) / parts_s.sum(axis=1)
     passes = np.where(recompute == FULL, 4.0, 3.0)
     forward = training_s * (1 - once) / passes
     parameters = float(total_parameters(stack([workload.architecture]))[0])
     link = np.array([_link_gb_per_s(key, count) for key, count in zip(keys, gpus.tolist(), strict=True)])
-    handing = _HALF_BYTES * parameters / writer.tensor / (link * GB)
+    # Every rank of an engine takes its shard of the weights; ranks do so side by side.
+    handing = HALF_BYTES * parameters / writer.tensor / (link * GB)
     written = writer.seconds * np.exp(end * writer.width)
-    reference, critic = _beside(workload.rollouts)
+    reference = workload.rollouts is not None and workload.rollouts.reference
+    critic = workload.rollouts is not None and workload.rollouts.critic
     return Phases(written, (1.0 + reference + critic) * forward, (1.0 + critic) * training_s, handing)
-
-
-def _beside(rollouts: Rollouts | None) -> tuple[bool, bool]:
-    """Return whether a reference scores the answers, and whether a critic values them."""
-    return (False, False) if rollouts is None else (rollouts.reference, rollouts.critic)
 
 
 def _link_gb_per_s(key: Key, gpus: float) -> float:
@@ -155,4 +139,4 @@ def _link_gb_per_s(key: Key, gpus: float) -> float:
     system, chip = key.system, key.accelerator
     if gpus > max(system.gpus, system.scaleup_gpus) and system.scaleout_gb_per_s:
         return system.scaleout_gb_per_s
-    return system.scaleup_gb_per_s or chip.pcie_gb_per_s or 32.0
+    return system.scaleup_gb_per_s or chip.pcie_gb_per_s or 32.0  # PCIe 4.0 x16

@@ -32,9 +32,8 @@ _WIDE_RANKS = (16, 32, 64)
 # Requests at once on one accelerator: the most that two sources measured; larger batches would rest on nothing.
 _MEASURED_BATCH_PER_GPU = 256.0
 _LOCAL_USERS = 1.0  # whom a local engine serves at once, as people run it
-_OWN_WIDTH = (
-    0.09  # assumed: half the logarithmic range of a replica's measured speed, from week to week and node to node
-)
+# assumed: half the logarithmic range of a replica's measured speed, from week to week and node to node
+_OWN_WIDTH = 0.09
 WIDEST = np.log(4.0)  # half a range, in logarithms: assumed, doubts that add up beyond it are one doubt
 _NODES = (2, 3, 4)  # over which the stages of one replica follow each other
 NODE_GPUS = 8  # a replica spreads over whole nodes of at least so many; smaller machines hold it whole
@@ -92,7 +91,7 @@ class Service(Struct, frozen=True, kw_only=True):
         """Return the format of the weights: the one asked for, else as people serve it on such chips, or published."""
         if self.precision != "auto":
             return self.precision
-        usual = next((one.precision for one in architecture.served_as), "")
+        usual = architecture.served_as[0].precision if architecture.served_as else ""
         return usual if usual and _multiplies(chip, usual) else native_format(architecture)
 
 
@@ -138,12 +137,13 @@ def layouts(
     of fewer than eight holds a replica whole.
     """
     node = max(key.system.gpus, key.system.scaleup_gpus if key.system.scaleup_gb_per_s else 1)
+    # Tensor groups of more than 16 are not usual, whatever the links: latencies of all-reduces eat what they save.
     degrees = [t for t in (1, 2, 4, 8, *_WIDE_RANKS) if t <= min(node, largest)]
     degrees_list = [(t, 1, 1) for t in degrees if architecture.heads % t == 0 and t <= 16]
     if architecture.experts:
         wide = _WIDE_RANKS if key.system.scaleout_gb_per_s and largest > node >= NODE_GPUS else ()
         linked = largest if key.system.scaleout_gb_per_s else min(node, largest)
-        people = [one.data for one in architecture.served_as] if wide else []
+        people = [served.data for served in architecture.served_as] if wide else []  # as it is known to be served
         spread = sorted({*degrees, *(w for w in (*wide, *people, stated or 0) if w <= linked)})
         degrees_list += [(1, d, 1) for d in spread if d > 1]
     if key.system.scaleout_gb_per_s and largest > node >= NODE_GPUS and architecture.heads % NODE_GPUS == 0:
@@ -172,42 +172,6 @@ def _options_of(request: Service, count: int) -> Options:
         every(request.offload_fraction),
         every(request.longer_tokens),
     )
-
-
-def _server_of(request: Service) -> str:
-    """Return how a model is served: a measured speed is one's own, and what nobody says is a server as it comes."""
-    return request.server or "default"
-
-
-def _list_deployments(
-    architecture: Architecture, keys: Sequence[Key], largest: Mapping[int, int], request: Service
-) -> tuple[list[ServedReplica], Integers]:
-    """Return the deployments of every key that an offer uses, and the key of each."""
-    deployments, of = [], []
-    for index, limit in largest.items():
-        key = keys[index]
-        form = request.written_in(architecture, key.accelerator)
-        for tensor, data, pipeline in layouts(architecture, key, limit, request.replica_gpus):
-            if request.replica_gpus not in (None, tensor * data * pipeline):
-                continue
-            expert = tensor * data if architecture.experts and data > 1 else 1
-            deployments.append(
-                ServedReplica(
-                    architecture,
-                    key.accelerator,
-                    key.system,
-                    request.engine,
-                    form,
-                    request.cache,
-                    tensor,
-                    data,
-                    pipeline,
-                    expert,
-                    _server_of(request),
-                )
-            )
-            of.append(index)
-    return deployments, np.array(of, dtype=np.int64)
 
 
 class ReplicaLayouts(Struct, frozen=True):
@@ -253,13 +217,13 @@ def replica_layouts(
 
     Requests differ in lengths and targets more often than in what layouts hang on: those of late are kept.
     """
-    asked = (request.precision, request.cache, request.engine, request.server, request.replica_gpus)
+    choices = (request.precision, request.cache, request.engine, request.server, request.replica_gpus)
     shares = [float(column[0]) for column in astuple(_options_of(request, 1))]
-    name = (id(architecture), id(keys), id(values), tuple(largest.items()), *asked, *shares)
+    name = (id(architecture), id(keys), id(values), tuple(largest.items()), *choices, *shares)
     with _layouts_lock:
-        if (kept := _layouts.get(name)) is not None:
+        if name in _layouts:
             _layouts.move_to_end(name)
-            return kept[0]
+            return _layouts[name][0]
     layouts = _replica_layouts(architecture, keys, largest, request, values)
     with _layouts_lock:
         _layouts[name] = layouts, (architecture, keys, values)
@@ -275,21 +239,37 @@ def _replica_layouts(
     request: Service,
     values: Mapping[str, float],
 ) -> ReplicaLayouts:
-    deployments, of = _list_deployments(architecture, keys, largest, request)
+    deployments: list[ServedReplica] = []
+    key_of_each = []
+    for index, limit in largest.items():
+        key = keys[index]
+        form = request.written_in(architecture, key.accelerator)
+        for tensor, data, pipeline in layouts(architecture, key, limit, request.replica_gpus):
+            if request.replica_gpus not in (None, tensor * data * pipeline):
+                continue
+            # attention data parallel spreads whole experts over its ranks, tensor parallelism slices of each
+            expert = tensor * data if architecture.experts and data > 1 else 1
+            chip, system, cache = key.accelerator, key.system, request.cache
+            server = request.server or "default"  # what nobody says is a server as it comes
+            replica = (request.engine, form, cache, tensor, data, pipeline, expert, server)
+            deployments.append(ServedReplica(architecture, chip, system, *replica))
+            key_of_each.append(index)
     case, _ = build(deployments, values, _options_of(request, len(deployments)))
     doubted = [doubts(d) for d in deployments]
     names = doubted[0] if doubted else ()
-    traits = {name: np.array([one[name] for one in doubted], dtype=np.bool_) for name in names}
+    traits = {name: np.array([doubt[name] for doubt in doubted], dtype=np.bool_) for name in names}
+
+    # What tells the speeds of one model's replicas apart; of a node only what links its accelerators. Many sellers have
+    # the same machine, which is timed once.
     numbers: dict[Any, int] = {}
-    same = np.array([numbers.setdefault(_timed_by(d), len(numbers)) for d in deployments], dtype=np.int64)
-    timed = case.take(np.unique(same, return_index=True)[1])
-    return ReplicaLayouts(deployments, case, of, traits, timed, same)
-
-
-def _timed_by(d: ServedReplica) -> tuple[Any, ...]:
-    """Return what tells the speeds of one model's replicas apart: of a node what links its accelerators."""
-    linked = link(d.accelerator, d.system, d.tensor * d.data)
-    return (d.accelerator.id, d.tensor, d.data, d.pipeline, d.expert, linked)
+    same = []
+    for d in deployments:
+        linked = link(d.accelerator, d.system, d.tensor * d.data)
+        timed_by = (d.accelerator.id, d.tensor, d.data, d.pipeline, d.expert, linked)
+        same.append(numbers.setdefault(timed_by, len(numbers)))
+    same_row = np.array(same, dtype=np.int64)
+    timed = case.take(np.unique(same_row, return_index=True)[1])
+    return ReplicaLayouts(deployments, case, np.array(key_of_each, dtype=np.int64), traits, timed, same_row)
 
 
 def evaluate(
@@ -301,22 +281,39 @@ def evaluate(
     ranges: Mapping[str, float],
 ) -> Plans:
     """Return every plan at its best batch. `largest` maps the keys in use to the largest job that an offer can host."""
-    found = replica_layouts(architecture, keys, largest, request, values)
-    case, timed, same, count = found.case, found.timed, found.same, len(found)
+    replicas = replica_layouts(architecture, keys, largest, request, values)
+    case, timed, same, count = replicas.case, replicas.timed, replicas.same, len(replicas)
     prompt, output = np.full(len(timed), request.prompt_tokens), np.full(len(timed), request.output_tokens)
+
+    # The step of the ladder with the most throughput in time; the first where none is in time.
     climbed = climb(timed, prompt, output)
-    best, meets = _fastest(climbed.tpot_s, climbed.output_tokens_per_s, np.full(len(timed), request.tpot_ms or np.inf))
+    in_time = climbed.tpot_s * MS_PER_S <= (request.tpot_ms or np.inf)
+    best = np.argmax(np.where(in_time, climbed.output_tokens_per_s, -1.0), axis=-1)
     sequences = climbed.sequences[np.arange(len(timed)), best]
     at = serving.steady(timed, sequences, prompt, output)
     at = replace(at, **{name: getattr(at, name).take(same) for name in at.__struct_fields__})
     usual = serving.usual_sequences(timed, prompt, output)[same]
-    ladder, sequences, meets = climbed.take(same), sequences[same], meets[same]
+    ladder, sequences, meets = climbed.take(same), sequences[same], np.any(in_time, axis=-1)[same]
+
+    # Why a replica does not serve, in the order of REASONS: what does not fit has no time to be late.
+    first_ok = ladder.ttft_s * MS_PER_S <= (request.ttft_ms or np.inf)
+    reason = np.where(ladder.capacity < 1, 1, np.where(~first_ok, 2, np.where(~meets, 3, 0)))
+
+    # Half the logarithmic width of the range, by the traits that validation found to matter.
+    unstated_prefix = request.prefix_hit_fraction is None and request.engine in PREFIX_CACHING
+    traits = {
+        "saturation": np.full(count, True),
+        "host_bound": _host_bound(at.step),
+        "unstated_server": np.full(count, request.server is None),
+        "unstated_prefix": np.full(count, unstated_prefix),
+        **replicas.traits,
+    }
     plans = Plans(
-        found.deployments,
+        replicas.deployments,
         case,
-        found.key,
+        replicas.key,
         case.placement.gpus,
-        _reasons(ladder.capacity, ladder.ttft_s, meets, np.full(count, request.ttft_ms or np.inf)),
+        reason,
         sequences,
         ladder.capacity,
         sequences,
@@ -327,45 +324,45 @@ def evaluate(
         at.prompt_time_fraction,
         at.step,
         ladder,
-        _widths(found.traits, host_bound(at.step), ranges, request),
+        np.minimum(width_of(traits, ranges), WIDEST),
         (ladder.capacity >= 1) & (usual < 1),
     )
     return plans if request.own_speed is None else _with_own(plans, request, request.own_speed)
 
 
 def _with_own(plans: Plans, request: Service, speed: float) -> Plans:
-    """Return plans at a measured speed of one replica: memory and first tokens stay, steps keep their shares."""
+    """Return plans at a measured speed of one replica: memory and first tokens stay, steps keep their shares.
+
+    A speed that is not of one chip, or that no software can reach on it, is refused.
+    """
     if not len(plans):
         return plans
-    _refuse_own(plans.deployments, request, speed)
-    ratio = plans.output_tokens_per_s / speed
-    step = type(plans.step)(**{part: getattr(plans.step, part) * ratio for part in plans.step.names()})
-    tpot = _own_tpot_s(request, plans.tpot_s, ratio)
-    at_once = np.full(len(plans), float(request.own_concurrency)) if request.own_concurrency else plans.sequences
-    return replace(
-        plans,
-        output_tokens_per_s=np.full(len(plans), speed),
-        tpot_s=tpot,
-        sequences=at_once,
-        in_flight=at_once,
-        step=step,
-        width=np.full(len(plans), _OWN_WIDTH),
-        reason=_late(plans.reason, tpot, request.tpot_ms or np.inf),
-    )
-
-
-def _refuse_own(deployments: Sequence[ServedReplica], request: Service, speed: float) -> None:
-    """Refuse a measured speed that is not of one chip, or that no software can reach on it."""
-    name = request.own_flag
-    one_chip(name, [d.accelerator for d in deployments])
-    d = deployments[0]
-    at_once = (request.own_concurrency or np.inf) * (1 + request.draft_tokens)
+    one_chip(request.own_flag, [d.accelerator for d in plans.deployments])
+    d = plans.deployments[0]
+    at_once = (request.own_concurrency or np.inf) * (1 + request.draft_tokens)  # drafted tokens are scored like others
     roof, roof_name = decode_roof(d.architecture, d.accelerator, d.format, d.gpus, d.engine).at(at_once)
     if speed > roof:
         raise UsageError(
-            f"{name}: {d.gpus} × {d.accelerator.id} can decode at most {roof:,.0f} tokens/s ({roof_name} roof), not"
-            f" {speed:,.0f}. No software can exceed the roof."
+            f"{request.own_flag}: {d.gpus} × {d.accelerator.id} can decode at most {roof:,.0f} tokens/s ({roof_name}"
+            f" roof), not {speed:,.0f}. No software can exceed the roof."
         )
+    ratio = plans.output_tokens_per_s / speed
+    step = type(plans.step)(**{part: getattr(plans.step, part) * ratio for part in plans.step.names()})
+    # the time per token as measured, else the predicted one × predicted ÷ measured
+    measured_s = request.own_tpot_ms / MS_PER_S if request.own_tpot_ms else None
+    tpot_s = plans.tpot_s * ratio if measured_s is None else np.full(len(plans), measured_s)
+    too_slow = tpot_s * MS_PER_S > (request.tpot_ms or np.inf)
+    in_flight = np.full(len(plans), float(request.own_concurrency)) if request.own_concurrency else plans.sequences
+    return replace(
+        plans,
+        output_tokens_per_s=np.full(len(plans), speed),
+        tpot_s=tpot_s,
+        sequences=in_flight,
+        in_flight=in_flight,
+        step=step,
+        width=np.full(len(plans), _OWN_WIDTH),
+        reason=np.where((plans.reason == 0) & too_slow, REASONS.index("tpot"), plans.reason),
+    )
 
 
 class AtLoad(ColumnStruct, frozen=True):
@@ -393,14 +390,14 @@ def requests_in_flight(sequences: Floats, tpot_s: Floats, tokens_per_s: Floats, 
     after = np.argmax(carried, axis=-1)[..., None]
     before = np.maximum(after - 1, 0)
 
-    def at(values: Floats, where: Integers) -> Floats:
-        return np.take_along_axis(values, where, axis=-1)[..., 0]
+    def at(values: Floats, place: Integers) -> Floats:
+        return np.take_along_axis(values, place, axis=-1)[..., 0]
 
     low, high = at(beyond, before), at(beyond, after)
     share = low / np.where(low == high, 1.0, low - high)
     between = at(sequences, before) + share * (at(sequences, after) - at(sequences, before))
-    found = np.where(after[..., 0] == 0, tokens_per_s * tpot_s[..., 0], between)
-    return np.where(carried.any(axis=-1), np.minimum(found, most), most)
+    in_flight = np.where(after[..., 0] == 0, tokens_per_s * tpot_s[..., 0], between)
+    return np.where(carried.any(axis=-1), np.minimum(in_flight, most), most)
 
 
 def at_load(
@@ -431,16 +428,6 @@ def at_load(
     return AtLoad(in_flight, tpot, np.where(load < _FULL_LOAD, queue, np.inf), at.prompt_time_fraction, step)
 
 
-def _own_tpot_s(request: Service, tpot_s: Floats, ratio: Floats) -> Floats:
-    """Return the time per token at a measured speed: as measured, else the predicted one × predicted ÷ measured."""
-    return np.full(tpot_s.shape, request.own_tpot_ms / MS_PER_S) if request.own_tpot_ms else tpot_s * ratio
-
-
-def _late(reason: Integers, tpot_s: Floats, tpot_ms: Floats | float) -> Integers:
-    """Return the reasons of plans, of which those that serve may be too slow at their measured speed."""
-    return np.where((reason == 0) & (tpot_s * MS_PER_S > tpot_ms), REASONS.index("tpot"), reason)
-
-
 def climb(case: ServingCase, prompt: Floats, output: Floats) -> AtBatches:
     """Return replicas at every batch of the ladder.
 
@@ -455,57 +442,34 @@ def climb(case: ServingCase, prompt: Floats, output: Floats) -> AtBatches:
     steps = 1 + np.searchsorted(LADDER[:-1], np.maximum(limit, 1.0), side="left")
     first = np.cumsum(steps) - steps
     rows = np.repeat(np.arange(len(limit)), steps)
-    step = np.arange(len(rows)) - first[rows]
+    step = np.arange(len(rows)) - first[rows]  # of the ladder, counted within each case
     sequences = np.minimum(LADDER[step], np.maximum(limit, 1.0)[rows])
     at = serving.steady(case.take(rows), sequences, prompt[rows], output[rows], ttft_s=ttft_s[rows])
+    # back to a table of cases and steps, the last one timed standing for all beyond it
     timed = first[:, None] + np.minimum(np.arange(len(LADDER)), steps[:, None] - 1)
     return AtBatches(
         sequences[timed],
         at.tpot_s[timed],
         at.output_tokens_per_s[timed],
         at.prompt_time_fraction[timed],
-        host_bound(at.step)[timed],
+        _host_bound(at.step)[timed],
         capacity,
         ttft_s,
     )
 
 
-def _fastest(tpot_s: Floats, output_tokens_per_s: Floats, tpot_ms: Floats) -> tuple[Integers, Flags]:
-    """Return the step of a ladder with the most throughput in time, and whether any is: the first where none is."""
-    meets = tpot_s * MS_PER_S <= tpot_ms[..., None]
-    best = np.argmax(np.where(meets, output_tokens_per_s, -1.0), axis=-1)
-    return best, np.any(meets, axis=-1)
-
-
-def _reasons(capacity: Floats, ttft_s: Floats, meets: Flags, ttft_ms: Floats) -> Integers:
-    """Return why replicas do not serve, as codes into REASONS; `meets` tells whether any batch is in time."""
-    first_ok = ttft_s * MS_PER_S <= ttft_ms
-    reason: Integers = np.where(capacity < 1, 1, np.where(~first_ok, 2, np.where(~meets, 3, 0)))
-    return reason
-
-
-def host_bound(step: serving.StepParts) -> Flags:
+def _host_bound(step: serving.StepParts) -> Flags:
     """Tell which steps the host takes much of."""
     bound: Flags = np.maximum(step.host_s, 0.0) / step.total_s > HOST_BOUND_FRACTION
     return bound
 
 
-def _widths(traits: Mapping[str, Flags], by_host: Flags, ranges: Mapping[str, float], request: Service) -> Floats:
-    """Return half the logarithmic width of each plan's 80 % range, by the traits that validation found to matter."""
-    count = len(by_host)
-    named = {
-        "saturation": np.full(count, True),
-        "host_bound": by_host,
-        "unstated_server": np.full(count, request.server is None),
-        "unstated_prefix": np.full(count, request.prefix_hit_fraction is None and request.engine in PREFIX_CACHING),
-        **traits,
-    }
-    return np.minimum(width_of(named, ranges), WIDEST)
-
-
 def format_note(architecture: Architecture, request: Service) -> str:
     """Say in which format the weights are, by whose choice, and what encoders stand beside them."""
-    encoders = _beside_note(architecture)
+    encoders = ""
+    if architecture.tower_parameters:
+        image = f", for which an image is {architecture.image_tokens:,} tokens" if architecture.image_tokens else ""
+        encoders = f"; plus encoders of {architecture.tower_parameters / 1e9:.2g} B in 16 bits{image}"
     if request.precision != "auto":
         return f"weights in {request.precision}, as requested{encoders}"
     form = native_format(architecture)
@@ -515,26 +479,19 @@ def format_note(architecture: Architecture, request: Service) -> str:
     first = architecture.served_as[0]
     published = "as published" if first.precision == form else f"{form} on chips without it, as published"
     ways = " or ".join(
-        f"{one.gpus} × {one.accelerator_id} ({_degrees(one)}; {one.source_id})" for one in architecture.served_as
+        f"{way.gpus} × {way.accelerator_id} ({_degrees(way)}; {way.source_id})" for way in architecture.served_as
     )
     return f"weights in {first.precision}, {published}{encoders}. People run it on {ways}"
 
 
-def _degrees(one: ServedAs) -> str:
+def _degrees(way: ServedAs) -> str:
     """Write the degrees of a replica.
 
     >>> _degrees(ServedAs("h200", "fp8", 8, 1, 2, "guide")), _degrees(ServedAs("h100", "mxfp4", 1, 1, 1, "guide"))
     ('tensor 8, pipeline 2', 'one GPU')
     """
-    degrees = {"tensor": one.tensor, "experts over": one.data, "pipeline": one.pipeline}
+    degrees = {"tensor": way.tensor, "experts over": way.data, "pipeline": way.pipeline}
     return ", ".join(f"{name} {degree}" for name, degree in degrees.items() if degree > 1) or "one GPU"
-
-
-def _beside_note(architecture: Architecture) -> str:
-    if not architecture.tower_parameters:
-        return ""
-    image = f", for which an image is {architecture.image_tokens:,} tokens" if architecture.image_tokens else ""
-    return f"; plus encoders of {architecture.tower_parameters / 1e9:.2g} B in 16 bits{image}"
 
 
 def emulated(deployment: ServedReplica) -> bool:

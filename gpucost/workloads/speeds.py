@@ -13,7 +13,7 @@ from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.market.supply import Key
 from gpucost.physics.calibration import Calibration, interval
-from gpucost.physics.columns import LayoutColumns
+from gpucost.physics.columns import Flags, Floats, Integers, LayoutColumns
 from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training.calibration import ceiling, traits, unsaid_attention_low, unsaid_dispatcher_high
 from gpucost.physics.training.cases import PARTS
@@ -35,7 +35,6 @@ from gpucost.physics.training.recomputation import Job
 from gpucost.types import Accelerator
 from gpucost.units import GB
 from gpucost.workloads.training import (
-    Loading,
     OwnSpeed,
     Workload,
     adapted_share,
@@ -45,12 +44,9 @@ from gpucost.workloads.training import (
     step_work,
 )
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-
-_MEASURED_FAMILIES = ("ampere", "hopper")
-_SOME_FAMILIES = ("blackwell", "ada", "volta", "cdna3", "gaudi", "tpu")
+# how far the physics of a family is held by measurements: many sources, some, or hardly any
+_CONFIDENCE = dict.fromkeys(("ampere", "hopper"), "high")
+_CONFIDENCE |= dict.fromkeys(("blackwell", "ada", "volta", "cdna3", "gaudi", "tpu"), "medium")
 LOADING_WIDTH = 0.15  # assumed: half the logarithmic range of what storage and workers deliver against what is stated
 _MEASURED = "own"  # confidence of a speed that was measured, not predicted
 _COUNT_BITS = 1 << 21  # counts stay below this, so that a key and a count share one integer
@@ -60,7 +56,7 @@ class Speeds(NamedTuple):
     """Speed and layout of cases; `low` and `high` bound an 80 % range. NaN where nothing fits."""
 
     fits: Flags
-    reason: Indices  # code into REASONS: why there is no layout
+    reason: Integers  # code into REASONS: why there is no layout
     tokens_per_s_per_gpu: Floats
     tokens_per_s_per_gpu_low: Floats
     tokens_per_s_per_gpu_high: Floats
@@ -75,7 +71,7 @@ class Speeds(NamedTuple):
 
     def take(self, index: Any) -> "Speeds":
         """Return the cases at `index`."""
-        return Speeds(*(_taken(column, index) for column in self))
+        return Speeds(*(column.take(index) if isinstance(column, LayoutColumns) else column[index] for column in self))
 
     @classmethod
     def concatenate(cls, parts: Sequence["Speeds"]) -> "Speeds":
@@ -85,21 +81,18 @@ class Speeds(NamedTuple):
         return cls(layout=layout, **{name: np.concatenate(values) for name, values in columns.items()})
 
 
-def _taken(column: Any, index: Any) -> Any:
-    return column.take(index) if isinstance(column, LayoutColumns) else column[index]
-
-
 def speeds_of(
     workloads: Sequence[Workload],
     keys: Sequence[Key],
     calibration: Calibration,
-    request: Indices,
-    key: Indices,
-    gpus: Indices,
+    request: Integers,
+    key: Integers,
+    gpus: Integers,
 ) -> Speeds:
     """Return the speed of every case; equal (workload, key, count) are computed once in a process."""
     numbers: dict[Workload, int] = {}
     of_request = np.array([numbers.setdefault(workload, len(numbers)) for workload in workloads], np.int64)
+    # workload, key and count of a case as one integer: equal ones are found by sorting, in that order
     code = (of_request[request] * len(keys) + key) * _COUNT_BITS + gpus
     distinct, inverse = np.unique(code, return_inverse=True)
     pair, count = distinct // _COUNT_BITS, distinct % _COUNT_BITS
@@ -130,7 +123,8 @@ class SpeedTable:
     def __init__(self, workload: Workload, calibration: Calibration) -> None:
         self.workload, self.calibration = workload, calibration
         self._numbers: dict[tuple[int, int], int] = {}  # of the chip and the node of a key
-        self._held: list[Key] = []  # so that what a number stands for stays where it is
+        self._keys: list[Key] = []  # by number; held, so that no other object comes to have the id of one
+        # sorted codes of key and count, and the row of each in `_speeds`, which only grows
         self._codes, self._rows = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._speeds: Speeds | None = None
         self._lock = Lock()
@@ -138,37 +132,34 @@ class SpeedTable:
     def __len__(self) -> int:
         return len(self._codes)
 
-    def speeds(self, keys: Sequence[Key], key: Indices, gpus: Indices) -> Speeds:
+    def speeds(self, keys: Sequence[Key], key: Integers, gpus: Integers) -> Speeds:
         """Return the speed of each pair of a key, as its place in `keys`, and a count; new ones are timed together."""
         with self._lock:
             used, inverse = np.unique(key, return_inverse=True)
-            numbers = np.array([self._number(keys[place]) for place in used], np.int64)
-            code = numbers[inverse] * _COUNT_BITS + gpus
+            numbers = []
+            for place in used:
+                chip_in_node = keys[place]
+                name = (id(chip_in_node.accelerator), id(chip_in_node.system))
+                if name not in self._numbers:
+                    self._numbers[name] = len(self._keys)
+                    self._keys.append(chip_in_node)
+                numbers.append(self._numbers[name])
+            code = np.array(numbers, np.int64)[inverse] * _COUNT_BITS + gpus
             place = np.searchsorted(self._codes, code)
             known = np.zeros(len(code), bool)
             inside = place < len(self._codes)
             known[inside] = self._codes[place[inside]] == code[inside]
             if self._speeds is None or not known.all():
-                self._speeds = self._timed(np.unique(code[~known], return_index=True)[0])  # without masked arrays
+                codes = np.unique(code[~known], return_index=True)[0]  # with an index np.unique loads no numpy.ma
+                new_keys = [self._keys[number] for number in codes // _COUNT_BITS]
+                timed = search_layouts(self.workload, new_keys, codes % _COUNT_BITS, self.calibration)
+                rows = np.arange(len(codes)) + len(self._rows)
+                codes, rows = np.concatenate([self._codes, codes]), np.concatenate([self._rows, rows])
+                order = np.argsort(codes)
+                self._codes, self._rows = codes[order], rows[order]
+                self._speeds = timed if self._speeds is None else Speeds.concatenate([self._speeds, timed])
                 place = np.searchsorted(self._codes, code)
             return self._speeds.take(self._rows[place])
-
-    def _number(self, key: Key) -> int:
-        name = (id(key.accelerator), id(key.system))
-        if name not in self._numbers:
-            self._numbers[name] = len(self._held)
-            self._held.append(key)
-        return self._numbers[name]
-
-    def _timed(self, codes: Indices) -> Speeds:
-        """Time new pairs and return all that are known now."""
-        keys = [self._held[number] for number in codes // _COUNT_BITS]
-        timed = search_layouts(self.workload, keys, codes % _COUNT_BITS, self.calibration)
-        rows = np.arange(len(codes)) + len(self._rows)
-        codes, rows = np.concatenate([self._codes, codes]), np.concatenate([self._rows, rows])
-        order = np.argsort(codes)
-        self._codes, self._rows = codes[order], rows[order]
-        return timed if self._speeds is None else Speeds.concatenate([self._speeds, timed])
 
 
 _tables: OrderedDict[tuple[Workload, int], SpeedTable] = OrderedDict()
@@ -188,7 +179,7 @@ def _speed_table(workload: Workload, calibration: Calibration) -> SpeedTable:
         return table
 
 
-def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: Calibration) -> Speeds:
+def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Integers, calibration: Calibration) -> Speeds:
     """Return the best layout's speed per distinct case of one workload, on each chip in the precision it has there."""
     accelerators = [key.accelerator for key in keys]
     job = job_of(workload, calibration)
@@ -200,6 +191,7 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
     step = corrected(best.step, own_runs, alike)
     doubts = traits(alike, step, stated_layout=True)  # the plan chooses its layout
     closer = narrowing(own_runs, alike)
+    # The range of fused attention and of plain all-to-all; what nobody says of either widens one end below.
     fused, plain = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges, ceiling(step), closer)
     low, high, case = fused, plain, layouts.setting.case(best.layout, pairs.pair)
     with np.errstate(all="ignore"):  # rows without a layout
@@ -219,7 +211,7 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
         mfu_fraction=step.mfu_fraction,
         peak_tflops=peak_tflops(chips, pairs.precision[pairs.pair]),
         memory_gb=np.where(best.fits, memory_gb(job, best.layout), np.nan),
-        confidence=np.array([_confidence_of(accelerator) for accelerator in accelerators], dtype=object),
+        confidence=np.array([_CONFIDENCE.get(chip.family, "low") for chip in accelerators], dtype=object),
         parts_s=np.stack([getattr(step, name) for name in PARTS], axis=1),
         layout=best.layout,
     )
@@ -227,11 +219,20 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
         timed = _with_own(timed, workload, workload.own_speed, accelerators, gpus)
     if workload.rollouts is not None:
         timed = _with_rollouts(timed, workload, keys, gpus, calibration)
-    return timed if workload.loading is None else _fed(timed, workload.loading, gpus)
+    if workload.loading is None:
+        return timed
+    # No run trains faster than its data come; the parts of a step are those without waiting.
+    most = workload.loading.tokens_per_s(gpus) / gpus
+    names = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high")
+    limits = (most, most * np.exp(-LOADING_WIDTH), most * np.exp(LOADING_WIDTH))
+    return timed._replace(
+        **{name: np.minimum(getattr(timed, name), limit) for name, limit in zip(names, limits, strict=True)},
+        mfu_fraction=timed.mfu_fraction * np.minimum(1.0, most / timed.tokens_per_s_per_gpu),
+    )
 
 
 def _with_rollouts(
-    speeds: Speeds, workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: Calibration
+    speeds: Speeds, workload: Workload, keys: Sequence[Key], gpus: Integers, calibration: Calibration
 ) -> Speeds:
     """Return cases whose steps write answers, score them and train on them; the parts are those of the training.
 
@@ -259,19 +260,8 @@ def _with_rollouts(
     )
 
 
-def _fed(speeds: Speeds, loading: Loading, gpus: Indices) -> Speeds:
-    """Return cases that never train faster than their data come; the parts of a step are those without waiting."""
-    most = loading.tokens_per_s(gpus) / gpus
-    names = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high")
-    ends = (most, most * np.exp(-LOADING_WIDTH), most * np.exp(LOADING_WIDTH))
-    return speeds._replace(
-        **{name: np.minimum(getattr(speeds, name), end) for name, end in zip(names, ends, strict=True)},
-        mfu_fraction=speeds.mfu_fraction * np.minimum(1.0, most / speeds.tokens_per_s_per_gpu),
-    )
-
-
 def _with_own(
-    speeds: Speeds, workload: Workload, own_speed: OwnSpeed, accelerators: Sequence[Accelerator], gpus: Indices
+    speeds: Speeds, workload: Workload, own_speed: OwnSpeed, accelerators: Sequence[Accelerator], gpus: Integers
 ) -> Speeds:
     """Return cases at a measured speed; layout and memory stay, and the parts of the step keep their shares."""
     work = step_work(workload)
@@ -315,7 +305,9 @@ def memory_gb(job: Job, layout: LayoutColumns) -> Floats:
         return training_memory(job.shape, layout, job.memory).total_bytes / GB
 
 
-def timed_layouts(workload: Workload, job: Job, keys: Sequence[Key], gpus: Indices | Floats) -> tuple[Candidates, Keys]:
+def timed_layouts(
+    workload: Workload, job: Job, keys: Sequence[Key], gpus: Integers | Floats
+) -> tuple[Candidates, Keys]:
     """Time the layouts in common use that fit, on each key and count; what every question takes its fastest from."""
     grid = make_grid(workload.architecture, float(workload.sequence_tokens), job.global_batch, wide=False)
     accelerators, systems = [key.accelerator for key in keys], [key.system for key in keys]
@@ -342,10 +334,3 @@ def key_of(catalog: Catalog, gpu: str | None, system: str | None = None) -> Key:
     if node.accelerator_id != accelerator.id:
         raise UsageError(f"system {node.id} has {node.accelerator_id}, not {accelerator.id}. Leave one of them out.")
     return Key(accelerator, node)
-
-
-def _confidence_of(accelerator: Accelerator) -> str:
-    """Return how far the physics of an accelerator's family is held by measurements."""
-    if accelerator.family in _MEASURED_FAMILIES:
-        return "high"
-    return "medium" if accelerator.family in _SOME_FAMILIES else "low"

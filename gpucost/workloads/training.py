@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from gpucost.answers.training import Feeding
 from gpucost.arguments import flag_of
@@ -16,6 +15,7 @@ from gpucost.errors import UsageError, nearest
 from gpucost.gate import shown
 from gpucost.market import interruptions as assume
 from gpucost.physics import transformer
+from gpucost.physics.columns import Floats
 from gpucost.physics.hardware import half_precision, peak, peak_share
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training.defaults import default_batch, default_sequence
@@ -78,8 +78,34 @@ class Loading(NamedTuple):
         flows = {"storage": self.storage_gb_per_s, "workers": float(self.workers_gb_per_s(gpus))}
         bottleneck, delivered = min(flows.items(), key=lambda flow: flow[1])
         stall = max(0.0, 1 - delivered / needed)
+        # less the noise of a division, which must not ask for one more
         gb_per_s_per_worker = self.worker_gb_per_s * gpus
         enough = ceil(needed / gb_per_s_per_worker * (1 - 1e-12)) if self.loader_workers else None
+
+        # In a sentence: what is needed, what is delivered, who is short, what would end it.
+        weight = f"{self.bytes_per_token:,.0f}" if self.bytes_per_token >= 1e4 else f"{self.bytes_per_token:,.4g}"
+        of = f"token ids of {weight} bytes, as no --dataset is given" if self.assumed else f"{weight} bytes per token"
+        sentence = f"Loading: {_rate(needed)} are needed ({of})"
+        delivering = [
+            f"{name} {'delivers' if name == 'storage' else 'deliver'} {_rate(flow)}"
+            for name, flow in flows.items()
+            if isfinite(flow)
+        ]
+        if not delivering:
+            sentence += "; --storage-bandwidth, --loader-workers and --decode-rate say what is delivered."
+        elif not stall:
+            sentence += f", {' and '.join(delivering)}: no stall."
+        else:
+            unit = 10.0 ** (floor(log10(needed)) - 2)  # rounded up: what is written must be enough
+            enough_storage = ceil(needed / unit * (1 - 1e-12)) * unit
+            cures = [f"{_rate(enough_storage)} of storage"] if flows["storage"] < needed else []
+            if enough and enough > self.loader_workers:
+                cures.append(f"{enough:,} workers on each GPU")
+            makes = "makes" if bottleneck == "storage" else "make"
+            sentence += (
+                f", {' and '.join(delivering)}: {bottleneck} {makes} it wait {stall:.0%} of the time;"
+                f" {' and '.join(cures)} would end it."
+            )
         return {
             "dataset_bytes_per_token": self.bytes_per_token,
             "needed_gb_per_s": needed,
@@ -88,33 +114,8 @@ class Loading(NamedTuple):
             "stall_fraction": stall,
             "bottleneck": bottleneck if stall else None,
             "needed_loader_workers": enough,
-            "said": self._said(needed, flows, bottleneck, stall, enough),
+            "said": sentence,
         }
-
-    def _said(self, needed: float, flows: dict[str, float], bottleneck: str, stall: float, enough: int | None) -> str:
-        """Say it in a sentence: needed, delivered, who is short, what would end it."""
-        of = "token ids of {} bytes, as no --dataset is given" if self.assumed else "{} bytes per token"
-        bytes_text = f"{self.bytes_per_token:,.0f}" if self.bytes_per_token >= 1e4 else f"{self.bytes_per_token:,.4g}"
-        reads = f"Loading: {_rate(needed)} are needed ({of.format(bytes_text)})"
-        flows_text = [
-            f"{name} {'delivers' if name == 'storage' else 'deliver'} {_rate(flow)}"
-            for name, flow in flows.items()
-            if isfinite(flow)
-        ]
-        if not flows_text:
-            return f"{reads}; --storage-bandwidth, --loader-workers and --decode-rate say what is delivered."
-        if not stall:
-            return f"{reads}, {' and '.join(flows_text)}: no stall."
-        unit = 10.0 ** (floor(log10(needed)) - 2)  # rounded up: what is written must be enough
-        enough_storage = ceil(needed / unit * (1 - 1e-12)) * unit
-        cures = [f"{_rate(enough_storage)} of storage"] if flows["storage"] < needed else []
-        if enough and enough > self.loader_workers:
-            cures.append(f"{enough:,} workers on each GPU")
-        makes = "makes" if bottleneck == "storage" else "make"
-        return (
-            f"{reads}, {' and '.join(flows_text)}: {bottleneck} {makes} it wait {stall:.0%} of the time;"
-            f" {' and '.join(cures)} would end it."
-        )
 
 
 def _rate(gb_per_s: float) -> str:
@@ -149,8 +150,6 @@ def make_loading(
 
 # --- A speed of one's own in place of the predicted one: read, held against the peak, and laid over what physics
 # finds.
-
-Floats = NDArray[np.float64]
 
 # How far the same run at another size lies from its measured speed, as half the logarithmic width of an 80 % range: of
 # pairs of published runs that differ in accelerators and batch alone, each source one voice (docs/accuracy.md).
@@ -256,8 +255,8 @@ def ends(speed: Floats, most: Floats | float) -> tuple[Floats, Floats]:
 
 TYPICAL = "unknown"  # the physics' class of a stack that nobody names: the middle of the others, and a wider range
 SOFTWARE = {"typical": TYPICAL, **{name: name for name in CLASSES}}
-DEFAULT_RANK = 16
-_SHORT_TOKEN_VOCAB = 65_536
+DEFAULT_RANK = 16  # of adapters: assumed, as most published recipes have 8 to 64
+_SHORT_TOKEN_VOCAB = 65_536  # token ids that two bytes hold
 
 
 _PROMPTS_PER_STEP = 512  # of reinforcement learning without a stated batch: assumed, verl's published runs take as many
@@ -367,7 +366,7 @@ def make_workload(
         global_batch = global_batch or min(_PROMPTS_PER_STEP * rollouts.answers, max(1, int(tokens / sequence_tokens)))
     sequence = sequence_tokens or default_sequence(architecture)
     batch = global_batch or default_batch(architecture, sequence, method)
-    most = max(1, int(min(tokens / sequence, 1e15)))
+    most = max(1, int(min(tokens / sequence, 1e15)))  # sequences that all tokens make; tokens may be without end
     if tokens < sequence:
         raise UsageError(
             f"--tokens: {tokens:,.4g} are less than one step, which takes a sequence of {sequence:,} tokens at least."
@@ -401,10 +400,10 @@ def make_workload(
 def step_work(workload: Workload) -> StepWork:
     """Return what turns one form of a workload's speed into another."""
     tokens = float(workload.global_batch) * workload.sequence_tokens
-    return StepWork(workload.precision, tokens, model_flop_per_token(workload))
+    return StepWork(workload.precision, tokens, _model_flop_per_token(workload))
 
 
-def model_flop_per_token(workload: Workload) -> float:
+def _model_flop_per_token(workload: Workload) -> float:
     """Return the model FLOP of a workload's token, by what it trains."""
     shape, frozen = transformer.stack([workload.architecture]), workload.method != "full"
     return float(transformer.model_flop(shape, workload.attended_tokens, frozen=frozen)[0])
@@ -414,12 +413,17 @@ def sizes(workload: Workload) -> Sizes:
     """Return counts and sizes of a workload; adapters train few parameters and save little."""
     shape = transformer.stack([workload.architecture])
     parameters = float(transformer.total_parameters(shape)[0])
-    trained = parameters if workload.method == "full" else _adapter_parameters(workload)
+    trained = parameters
+    if workload.method != "full":
+        # Adapters hold rank × (in + out) of each adapted matrix. For a square one of n² that is 2 r n, so that a
+        # layer's share is about 2 r ÷ width.
+        share = min(1.0, 2 * workload.lora_rank / workload.architecture.hidden)
+        trained = float(transformer.compute_parameters(shape)[0]) * share * adapted_share(workload)
     return Sizes(
         parameters=parameters,
         active_parameters=float(transformer.active_parameters(shape)[0]),
         trained_parameters=trained,
-        model_flop_per_token=model_flop_per_token(workload),
+        model_flop_per_token=_model_flop_per_token(workload),
         checkpoint_gb=trained * assume.STATE_BYTES_PER_PARAMETER.value / GB,
         weights_gb=trained * assume.WEIGHT_BYTES_PER_PARAMETER.value / GB,
         dataset_bytes_per_token=workload.loading.bytes_per_token
@@ -437,16 +441,6 @@ def with_loading(workload: Workload, data_flow: DataFlow, tokens: float | None =
     """Return a workload with what feeds it, where any of it was said; `tokens` are those of the dataset."""
     loading = make_loading(data_flow, workload.sequence_tokens, token_bytes(workload.architecture), tokens)
     return replace(workload, loading=loading) if loading else workload
-
-
-def _adapter_parameters(workload: Workload) -> float:
-    """Return about how many parameters adapters train: rank × (in + out) over the adapted matrices of the layers.
-
-    For a square matrix of n² parameters the two adapters hold 2 r n, so that a layer's share is about 2 r ÷ width.
-    """
-    shape = transformer.stack([workload.architecture])
-    share = min(1.0, 2 * workload.lora_rank / workload.architecture.hidden)
-    return float(transformer.compute_parameters(shape)[0]) * share * adapted_share(workload)
 
 
 def adapted_share(workload: Workload) -> float:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gpucost.physics.calibration import FASTER, SLOWER, Values
 
-_LEAST_RATIO = 1.02  # by which saying something must narrow a range to be worth a sentence
+_LEAST_RATIO = 1.02  # assumed: by which saying something must narrow a range to be worth a sentence
 TRAINING, SERVING = (SLOWER, FASTER), ("", "")  # the calibration's names of what lies below and above a point
 
 
@@ -32,6 +32,7 @@ class Doubt(NamedTuple):
         >>> STACK.unsaid({"unknown_software.slower": 2.0}, 100.0, 64.0, 120.0, TRAINING)[2:]
         (80.0, 120.0)
         """
+        # a range is speed · e^(∓ base · Π ratios): without a trait its logarithm is smaller by the trait's ratio
         below, above = (prod(ranges.get(trait + side, 1.0) for trait in self.traits) for side in sides)
         return Unsaid(self.what, self.say, speed * (low / speed) ** (1 / below), speed * (high / speed) ** (1 / above))
 
@@ -54,7 +55,7 @@ def costliest(unsaid: Sequence[Unsaid], speed: float, low: float, high: float) -
     >>> costliest([Unsaid(*ATTENTION, 64.0, 120.0)], 100.0, 64.0, 120.0)
     ''
     """
-    widest = min(unsaid, key=lambda one: one.high / one.low, default=None)
+    widest = min(unsaid, key=lambda item: item.high / item.low, default=None)
     if widest is None or log(high / low) < _LEAST_RATIO * log(widest.high / widest.low):
         return ""
     left = f"{widest.low / speed - 1:+.0%} to {widest.high / speed - 1:+.0%}"
