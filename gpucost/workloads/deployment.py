@@ -170,8 +170,7 @@ def best_plan(plans: Plans, index: int, total: Accelerators | None) -> tuple[int
         return None, Replicas(0)
     chosen = mine[plans.serves[mine]]
     if not len(chosen):
-        # none serves: the largest replica where all lack memory, else the smallest of those that come nearest to
-        # serving
+        # None serves: the smallest replica where all lack memory, else the largest of those with the first reason.
         nearest = mine[np.lexsort((-plans.gpus[mine], plans.reason[mine]))]
         return int(nearest[-1] if (plans.reason[mine] == 1).all() else nearest[0]), Replicas(0)
     if total is None:  # the smallest replica that serves, of equals the fastest

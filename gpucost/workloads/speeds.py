@@ -71,7 +71,10 @@ class Speeds(NamedTuple):
 
     def take(self, index: Any) -> "Speeds":
         """Return the cases at `index`."""
-        return Speeds(*(column.take(index) if isinstance(column, LayoutColumns) else column[index] for column in self))
+        columns: list[Any] = [
+            column.take(index) if isinstance(column, LayoutColumns) else column[index] for column in self
+        ]
+        return Speeds(*columns)
 
     @classmethod
     def concatenate(cls, parts: Sequence["Speeds"]) -> "Speeds":
