@@ -200,6 +200,7 @@ def run_usd(factors: Values) -> float:
     """Return what a run costs, by the factors of its bill."""
     if missing := [name for name in INPUT_NAMES if name not in factors]:
         raise UsageError(f"the saved factors lack {missing[0]}: ask again and save the answer with --format json.")
+    # None is not known, which the formulas have as NaN.
     numbers = {name: np.nan if factors[name] is None else float(factors[name]) for name in INPUT_NAMES}
     return float(price_runs(Columns({name: np.array([value]) for name, value in numbers.items()})).cost_usd[0])
 
@@ -208,6 +209,7 @@ def _serving_factors(option: Values) -> dict[str, float]:
     """Return the factors of the price of tokens; tokens of a paid hour that is worked through are the speed."""
     carried, hours = option["tokens_per_month"], option["gpu_hours"]
     speed, price = option["tokens_per_s_per_gpu"], option["usd_per_gpu_hour"]
+    # A price of tokens needs a load: an answer without one has none to compare.
     if not (carried and hours and speed):
         raise UsageError(
             "compare: one answer has no option that serves the load, so it has no price of tokens to compare."
@@ -228,6 +230,7 @@ def of_owning(first: Values, second: Values, ends: Ends) -> list[Change]:
     values_usd: list[tuple[float, float]] = []
 
     def saving(values: Values) -> float:
+        # Curves change like inputs, one after the other, and are handed over as tables.
         tables = {name: np.array(values[name]) for name in first["tables"]}
         try:
             worth = outcome({name: value for name, value in values.items() if name not in tables}, tables)
@@ -261,6 +264,7 @@ def of_owning(first: Values, second: Values, ends: Ends) -> list[Change]:
 
 Answer = Mapping[str, Any]
 
+# What leads an answer, in the order in which a reader meets it: the offer, when it was seen, the layout.
 _SELLER = ("gpu", "gpus", "provider", "instance_type", "region", "option", "term_months", "usd_per_gpu_hour")
 _SEEN = ("price_observed_on", "price_kind")
 _DEGREES = ("tensor", "pipeline", "context", "expert", "data")
@@ -443,6 +447,7 @@ def _timed(answer: Answer, rank: int) -> tuple[Mapping[str, Any], dict[str, floa
 
 
 def _speed_side(answer: Answer, rank: int) -> Side:
+    # An estimate names its model in the request, a timed layout in itself.
     timed, _ = _timed(answer, rank)
     model = answer.get("model") or answer["request"]["model"]
     facts = {"model": model, "gpu": timed["gpu"], "gpus": timed["layout"]["gpus"]}
@@ -450,11 +455,6 @@ def _speed_side(answer: Answer, rank: int) -> Side:
         name: timed[name] for name in ("system", "sequence_tokens", "software", *_SPEED_COLUMNS) if name in timed
     }
     return {**facts, **_layout(timed["layout"]), **settings}
-
-
-def _gpu_seconds(answer: Answer, rank: int) -> float:
-    """Return the GPU-seconds of a million tokens: the time in which one GPU trains them."""
-    return 1e6 / float(_timed(answer, rank)[0]["tokens_per_s_per_gpu"])
 
 
 def _step_causes(first: Answer, second: Answer, ends: Ends, rank: int) -> list[Change]:
@@ -470,6 +470,7 @@ def _step_causes(first: Answer, second: Answer, ends: Ends, rank: int) -> list[C
 
 def _plan_side(answer: Answer, rank: int) -> Side:
     inputs = {row["name"]: row["value"] for row in answer["model"]["inputs"]}
+    # The inputs that a reader knows a plan by; the changes name every other one.
     names = ("gpus", "months", "utilisation_fraction", "server_usd", "rent_usd_per_gpu_hour")
     facts = {"gpu": answer["request"].get("gpu"), **{name: inputs.get(name) for name in names}}
     return {**facts, "npv_own_usd": answer["npv_usd"]["own"], "npv_rent_usd": answer["npv_usd"]["rent"]}
@@ -527,7 +528,12 @@ _SUBJECTS = {
     ),
     "serving load": _Subject("serving", **_of_options("usd_per_month", _OF_SERVING), causes=_token_causes),
     "throughput": _Subject(
-        "speed of training", "gpu_s_per_mtok", _gpu_seconds, _speed_side, _step_causes, _SPEED_DIGITS
+        "speed of training",
+        "gpu_s_per_mtok",
+        lambda answer, rank: 1e6 / float(_timed(answer, rank)[0]["tokens_per_s_per_gpu"]),
+        _speed_side,
+        _step_causes,
+        _SPEED_DIGITS,
     ),
     "tco": _Subject(
         "owning against renting",
@@ -553,6 +559,7 @@ _SUBJECTS = {
     ),
 }
 _UNLIKE = {"fit_everywhere": "fit without --gpu", "serving_fit": "fit --serving"}  # kinds that are no subject
+# Figures that follow from what is chosen: they are shown last.
 _RESULTS = {
     *_SPEED_COLUMNS,
     "days",

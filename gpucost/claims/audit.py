@@ -181,6 +181,7 @@ def _check_fits_training(
 ) -> Check:
     """Judge whether training fits on a number of accelerators, and find the smallest number that it does fit on."""
     key = key_of(catalog, accelerator.id)
+    # Counts that machines come in, with the one that is claimed among them.
     counts = np.array(sorted({*_COUNTS, gpus}), np.int64)
     speeds = timed(catalog, workload, [key] * len(counts), counts.tolist())
     states = state_bytes(sizes.parameters, sizes.trained_parameters, workload.method) / GB
@@ -209,6 +210,7 @@ def _check_fits_serving(
     form = _form_of(architecture, precision, accelerator)
     plans = served(catalog, architecture, [key_of(catalog, accelerator.id)], _usual_service(form))
     serving = plans.gpus[plans.serves]
+    # The smallest deployment of any layout that serves at all.
     fewest = float(serving.min()) if len(serving) else None
     holds, reason = _weights_fit(catalog, architecture, form, accelerator, gpus, stated=precision is not None)
     if fewest is not None and fewest <= gpus:
@@ -406,22 +408,6 @@ def most_favourable(candidates: list[Accelerator], precision: str | None) -> Acc
     return min(candidates, key=order)
 
 
-def _fastest_trainer(
-    catalog: Catalog, workload: Workload, candidates: list[Accelerator], precision: str | None, gpus: int
-) -> Accelerator:
-    """Return the candidate that trains a workload fastest in its node, by the same speeds as every other question.
-
-    The peaks of a card and of a module may be equal where their links are not: A100 40GB as PCIe and as SXM.
-    """
-    speeds = {}
-    for item in candidates:
-        of_chip = replace(workload, precision=precision or half_precision(item))
-        deployment = deployment_of(catalog, of_chip, item, gpus)
-        speeds[item.id] = deployment.tokens_per_s_per_gpu if deployment.fits else 0.0
-    best = max(speeds.values())
-    return most_favourable([item for item in candidates if speeds[item.id] == best], precision)
-
-
 def deployment_of(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> ModelDeployment:
     """Return the fastest deployment on the accelerator's usual node."""
     return deployed(catalog, workload, key_of(catalog, accelerator.id), gpus)
@@ -459,6 +445,7 @@ def record_of(
     Dense models are held to dense ones, mixtures of experts to mixtures; a claim that names no precision to what was
     measured in 16 bits and in the format that the model was published in.
     """
+    # What was measured in 16 bits is a floor for every precision below them.
     formats = {"bf16", "fp16", precision, *(() if stated else (native_format(architecture),))}
     rows = [
         row
@@ -570,20 +557,6 @@ def prices(catalog: Catalog, accelerator: Accelerator, gpus: int) -> HourlyPrice
     return HourlyPrices(today[0], first.usd_per_gpu_hour, today[-1], first)
 
 
-def _check_price(gpu_hours: float, cost_usd: float, known: HourlyPrices | None, accelerator: Accelerator) -> Check:
-    """Judge a claimed cost by the price per accelerator-hour that it implies."""
-    implied = cost_usd / gpu_hours
-    reason = f"{cost_usd:,.0f} USD for {gpu_hours:,.0f} accelerator-hours is {implied:.2f} USD an hour."
-    if known is None:
-        reason += f" No price of {accelerator.id} is known."
-        return Check("price", UNKNOWN, implied, None, None, None, "USD per GPU-hour", reason)
-    ok = known.low * _CHEAPEST_PLAUSIBLE <= implied <= known.high * _DEAREST_PLAUSIBLE
-    reason += f" Prices run from {known.low:.2f} to {known.high:.2f}."
-    reason += f" The first that one can order on demand is {known.first.price_text()}, at {known.first.offer.provider}."
-    verdict = POSSIBLE if ok else IMPLAUSIBLE
-    return Check("price", verdict, implied, known.low, known.typical, known.high, "USD per GPU-hour", reason)
-
-
 def _check_cost(
     cost_usd: float, tokens: float, deployment: ModelDeployment, known: HourlyPrices | None
 ) -> Check | None:
@@ -627,6 +600,7 @@ def audit(claim: Claim, catalog: Catalog, stated: Sequence[Check] = (), notes: S
     """
     notes = list(notes)
     alone = claim.tokens is None and claim.fits is None and claim.decode_tokens_per_s is None
+    # What a claim is checked for hangs on what it states: a model alone claims nothing.
     sizes_alone = alone and claim.weights_gb is None and claim.training_gb is None
     # a model beside figures that are stated alone says what those are of; nothing of it is claimed
     physical = [] if claim.model is None or (stated and sizes_alone) else _physical(claim, catalog, notes)
@@ -682,7 +656,15 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
         if claim.tokens is None:
             chip = most_favourable(candidates, claim.precision)
         else:
-            chip = _fastest_trainer(catalog, workload, candidates, trained_in, claim.gpus or 8)  # a usual node has 8
+            # The one that trains fastest in its node: peaks of a card and of a module may be equal where their links
+            # are not, as of the A100 40GB as PCIe and as SXM.
+            speeds = {}
+            for item in candidates:
+                of_chip = replace(workload, precision=trained_in or half_precision(item))
+                deployment = deployment_of(catalog, of_chip, item, claim.gpus or 8)  # a usual node has 8
+                speeds[item.id] = deployment.tokens_per_s_per_gpu if deployment.fits else 0.0
+            fastest = [item for item in candidates if speeds[item.id] == max(speeds.values())]
+            chip = most_favourable(fastest, trained_in)
         candidate_ids = ", ".join(item.id for item in candidates)
         notes.append(f"{claim.gpu} may mean {candidate_ids}; judged as {chip.id}, the most favourable.")
     usual = "bf16" if chip is None else half_precision(chip)
@@ -737,7 +719,20 @@ def _run(
     if claim.cost_usd is not None:
         known_prices = prices(catalog, chip, gpus)
         if days is not None:
-            checks.append(_check_price(gpus * days * HOURS_PER_DAY, claim.cost_usd, known_prices, chip))
+            # the price of an hour that the claim implies
+            gpu_hours, unit = gpus * days * HOURS_PER_DAY, "USD per GPU-hour"
+            implied = claim.cost_usd / gpu_hours
+            reason = f"{claim.cost_usd:,.0f} USD for {gpu_hours:,.0f} accelerator-hours is {implied:.2f} USD an hour."
+            if known_prices is None:
+                reason += f" No price of {chip.id} is known."
+                checks.append(Check("price", UNKNOWN, implied, None, None, None, unit, reason))
+            else:
+                low, typical, high, first = known_prices
+                ok = low * _CHEAPEST_PLAUSIBLE <= implied <= high * _DEAREST_PLAUSIBLE
+                reason += f" Prices run from {low:.2f} to {high:.2f}."
+                reason += f" The first that one can order on demand is {first.price_text()}, at {first.offer.provider}."
+                verdict = POSSIBLE if ok else IMPLAUSIBLE
+                checks.append(Check("price", verdict, implied, low, typical, high, unit, reason))
         cost = _check_cost(claim.cost_usd, claim.tokens, deployment, known_prices)
         checks += [cost] if cost is not None else []
     return checks

@@ -137,28 +137,6 @@ def _check_peak(
     return hold("peak", claimed_tflops, truths, "TFLOP/s", most=True)
 
 
-def _check_bandwidth(claimed_gb_per_s: float, chips: Sequence[Accelerator], gpus: int = 1) -> Check:
-    """Judge a claimed memory bandwidth, of so many accelerators together."""
-    truths = []
-    for chip in chips:
-        truths.append(Truth(chip.hbm_gb_per_s * gpus, f"the memory of {_of(chip, gpus)}"))
-        truths.append(Truth(chip.hbm_gb_per_s * gpus * 1000, "that times a thousand: a slip of the unit", False))
-        if chip.scaleup_gb_per_s:
-            truths.append(Truth(2 * chip.scaleup_gb_per_s, "the link of one accelerator, both directions", False))
-        if chip.pcie_gb_per_s:
-            truths.append(Truth(chip.pcie_gb_per_s, "its PCIe link, not its memory", False))
-    return hold("memory bandwidth", claimed_gb_per_s, truths, "GB/s", most=True)
-
-
-def _check_memory(claimed_gb: float, chips: Sequence[Accelerator], gpus: int = 1) -> Check:
-    """Judge a claimed size of memory; makers write GiB as GB, so that both are right."""
-    truths = []
-    for chip in chips:
-        truths.append(Truth(chip.memory_gib * gpus, f"the memory of {_of(chip, gpus)}"))
-        truths.append(Truth(chip.memory_gib * GIB / GB * gpus, f"the memory of {_of(chip, gpus)} in bytes of 10⁹"))
-    return hold("memory", claimed_gb, truths, "GB", most=True)
-
-
 def _check_link(
     claimed_gb_per_s: float,
     chips: Sequence[Accelerator],
@@ -174,23 +152,13 @@ def _check_link(
             continue
         link = f"PCIe of {chip.id}" if pcie else f"{chip.scaleup_link} of {chip.id}"
         truths.append(Truth(rate, f"{link}, one direction"))
+        # Unless one direction is named, the sum of both is right: makers print it.
         truths.append(Truth(2 * rate, f"{link}, both directions together", not one_way))
     if not truths:
         link = "a PCIe link" if pcie else "links between accelerators"
         reason = f"No {link} of {chips[0].id} is on record."
         return Check("link", UNKNOWN if pcie else IMPOSSIBLE, claimed_gb_per_s, None, None, None, "GB/s", reason)
     return hold("link", claimed_gb_per_s, truths, "GB/s", 0.03, most=True)  # 64 GB/s of PCIe are 63
-
-
-def _check_cores(claimed: float, chips: Sequence[Accelerator]) -> Check:
-    """Judge a claimed number of FP32 cores: multiprocessors × lanes of each."""
-    counts = [(chip, cores_of(chip)) for chip in chips]
-    truths = [
-        Truth(count, f"{chip.multiprocessors} multiprocessors × {count // (chip.multiprocessors or 1)} of {chip.id}")
-        for chip, count in counts
-        if count
-    ]
-    return hold("FP32 cores", claimed, truths, "cores", 0.004, about=0)  # a count, rounded to three digits at most
 
 
 def _check_power(claimed_w: float, chips: Sequence[Accelerator], systems: Sequence[System], gpus: int = 1) -> Check:
@@ -321,6 +289,7 @@ def _check_rent(
         and provider in (None, row["provider"])
         and option in (None, row["option"])
     ]
+    # Variants that are priced name the claim; those without a price say nothing.
     ids = list(dict.fromkeys(str(row["gpu"]) for row in rows)) or [chip.id for chip in chips]
     machine = " or ".join(ids) if len(ids) < 4 else f"{len(ids)} variants"
     name = " ".join(filter(None, (provider, machine, option)))
@@ -343,6 +312,7 @@ def _check_rent(
         if low * _CHEAPEST <= claimed_usd / factor <= high * _DEAREST:
             reason += f" It may be the price of {unit_text}."
             return Check("rent", IMPLAUSIBLE, claimed_usd, low, middle, high, unit, reason)
+    # Three times beyond all prices of a chip no contract is known.
     verdict = IMPOSSIBLE if claimed_usd < low / 3 or claimed_usd > high * 3 else IMPLAUSIBLE
     return Check("rent", verdict, claimed_usd, low, middle, high, unit, reason)
 
@@ -355,6 +325,7 @@ def _last_day_of_price(
     option: str | None,
 ) -> str | None:
     """Return the last day on which a price within 3 % of the claim was seen, of prices that hold no more."""
+    # Only a claim that no price of the day supports asks for the whole history.
     catalog.prepare_prices(history=True)
     parameters: dict[str, Any] = {"claimed": claimed, "day": catalog.as_of}
     sql = """SELECT max(coalesce(seen_until, observed_on)) AS last_on FROM book_offers
@@ -414,25 +385,6 @@ def _check_energy(claimed_kwh: float, chips: Sequence[Accelerator], gpus: int, h
     return Check("energy", verdict, claimed_kwh, low, typical, high, "kWh", reason)
 
 
-def _check_carbon(claimed_kg: float, kwh: float, grids: Sequence[tuple[str, float]]) -> Check:
-    """Judge claimed carbon by the energy and the grids on record: kWh × kg a kWh, from the cleanest to the dirtiest."""
-    known = sorted(grids, key=lambda grid: grid[1])
-    low, high = known[0][1] * kwh, known[-1][1] * kwh
-    middle = known[len(known) // 2][1] * kwh
-    reason = f"{kwh:,.0f} kWh are {amount(low)} kg in {known[0][0]} and {amount(high)} kg in {known[-1][0]}."
-    verdict = POSSIBLE if low * 0.9 <= claimed_kg <= high * 1.1 else IMPOSSIBLE
-    return Check("carbon", verdict, claimed_kg, low, middle, high, "kgCO2e", reason)
-
-
-def grids(catalog: Catalog) -> list[tuple[str, float]]:
-    """Return the kg of CO2e of a kWh of each grid on record."""
-    return [
-        (str(row["item"]).removeprefix("grid_carbon."), float(row["typical"]))
-        for row in catalog.rows("energy")
-        if str(row["item"]).startswith("grid_carbon.") and row["typical"]
-    ]
-
-
 def _of(chip: Accelerator, gpus: int) -> str:
     return chip.id if gpus == 1 else f"{gpus} × {chip.id}"
 
@@ -479,9 +431,22 @@ def check_stated(stated: Stated, claim: Claim, catalog: Catalog, notes: list[str
             raise UsageError("--tflops: at which precision? Add --precision, such as bf16; peaks differ by it.")
         checks.append(_check_peak(stated.tflops, chips, claim.precision, sparse=stated.sparse, gpus=gpus))
     if stated.bandwidth_gb_per_s is not None:
-        checks.append(_check_bandwidth(stated.bandwidth_gb_per_s, chips, gpus))
+        truths = []
+        for chip in chips:
+            truths.append(Truth(chip.hbm_gb_per_s * gpus, f"the memory of {_of(chip, gpus)}"))
+            truths.append(Truth(chip.hbm_gb_per_s * gpus * 1000, "that times a thousand: a slip of the unit", False))
+            if chip.scaleup_gb_per_s:
+                truths.append(Truth(2 * chip.scaleup_gb_per_s, "the link of one accelerator, both directions", False))
+            if chip.pcie_gb_per_s:
+                truths.append(Truth(chip.pcie_gb_per_s, "its PCIe link, not its memory", False))
+        checks.append(hold("memory bandwidth", stated.bandwidth_gb_per_s, truths, "GB/s", most=True))
     if stated.memory_gb is not None:
-        checks.append(_check_memory(stated.memory_gb, chips, gpus))
+        truths = []
+        for chip in chips:  # makers write GiB as GB, so that both are right
+            memory_name = f"the memory of {_of(chip, gpus)}"
+            truths.append(Truth(chip.memory_gib * gpus, memory_name))
+            truths.append(Truth(chip.memory_gib * GIB / GB * gpus, f"{memory_name} in bytes of 10⁹"))
+        checks.append(hold("memory", stated.memory_gb, truths, "GB", most=True))
     if stated.link_gb_per_s is not None:
         rate = stated.link_gb_per_s
         checks.append(_check_link(rate, chips, pcie=stated.over_pcie, one_way=stated.one_way))
@@ -491,7 +456,13 @@ def check_stated(stated: Stated, claim: Claim, catalog: Catalog, notes: list[str
         servers = [system for system in catalog.systems() if system.accelerator_id in ids and system.gpus == gpus > 1]
         checks.append(_check_power(stated.power_w, chips, servers, gpus))
     if stated.cores is not None:
-        checks.append(_check_cores(stated.cores, chips))
+        truths = []
+        for chip in chips:  # multiprocessors × lanes of each
+            if count := cores_of(chip):
+                lanes = count // (chip.multiprocessors or 1)
+                truths.append(Truth(count, f"{chip.multiprocessors} multiprocessors × {lanes} of {chip.id}"))
+        # a count, rounded to three digits at most
+        checks.append(hold("FP32 cores", stated.cores, truths, "cores", 0.004, about=0))
     if stated.rent_usd_per_gpu_hour is not None:
         price = stated.rent_usd_per_gpu_hour
         checks.append(_check_rent(price, catalog, chips, provider=stated.provider, option=stated.option))
@@ -530,7 +501,18 @@ def check_stated(stated: Stated, claim: Claim, catalog: Catalog, notes: list[str
     if stated.kgco2e is not None:
         if stated.energy_kwh is None:
             raise UsageError("--carbon: from how many kWh? Add --energy, such as --energy 50000.")
-        checks.append(_check_carbon(stated.kgco2e, stated.energy_kwh, grids(catalog)))
+        # kWh × kg a kWh of the grids on record, from the cleanest to the dirtiest
+        grids = [
+            (float(row["typical"]), str(row["item"]).removeprefix("grid_carbon."))
+            for row in catalog.rows("energy")
+            if str(row["item"]).startswith("grid_carbon.") and row["typical"]
+        ]
+        grids.sort(key=lambda grid: grid[0])
+        kwh = stated.energy_kwh
+        low, middle, high = (grids[at][0] * kwh for at in (0, len(grids) // 2, -1))
+        reason = f"{kwh:,.0f} kWh are {amount(low)} kg in {grids[0][1]} and {amount(high)} kg in {grids[-1][1]}."
+        verdict = POSSIBLE if low * 0.9 <= stated.kgco2e <= high * 1.1 else IMPOSSIBLE
+        checks.append(Check("carbon", verdict, stated.kgco2e, low, middle, high, "kgCO2e", reason))
     if len(chips) > 1:
         chip_ids = ", ".join(chip.id for chip in chips)
         notes.append(f"{claim.gpu} may mean {chip_ids}: each figure is held against the one that suits it best.")

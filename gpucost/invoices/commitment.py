@@ -140,6 +140,7 @@ def _focus_agreements(
         if _OTHER.search(text):
             others.append(name)
             continue
+        # A spend that no discount is named for is a promise by the year, whatever it is spent on.
         if category == "spend" and _DISCOUNTED.search(text):
             price = facts.committed_usd_per_gpu_hour if facts else 0.0
             agreements.append(
@@ -271,6 +272,7 @@ class _Moment(NamedTuple):
 
 def _moment(path: str, number: int, column: str, text: str) -> _Moment:
     try:
+        # A time without a zone is taken as UTC.
         at = datetime.fromisoformat(text.replace("Z", "+00:00"))
         zoned = at.astimezone(UTC) if at.tzinfo else at
     except (ValueError, OverflowError):
@@ -307,14 +309,17 @@ def committed(
         if agreement.start <= today < agreement.end
     ]
     terms, price = _stacked_prices(today, agreements, terms)
+    # The critical ratio of the newsvendor: what is used in fewer of the hours than 1 less this does not pay.
     ratio = max(1 - terms.committed_price / price, 0.0)
     has = sum(agreement.covered_gpus for agreement in active)
     alone, buy = (
         advised(usage.gpus, price, terms.committed_price, terms.step_gpus, committed_gpus)
         for committed_gpus in (0.0, has)
     )
+    # Where more is committed than one would commit anew, the advice is that smaller amount: what ends is let go.
     best = has + buy if buy else min(alone, has)
     low, high = quantile(usage.gpus, 0.1), quantile(usage.gpus, 0.9)
+    # What a reader may choose instead, and what each costs.
     marks = {
         "nothing": 0.0,
         "10 % of hours": low,
@@ -411,6 +416,7 @@ def _stacked_prices(today: datetime, agreements: Sequence[Agreement], terms: Com
     def now(kind: str) -> list[Agreement]:
         return [agreement for agreement in of_kind(agreements, kind) if agreement.start <= today < agreement.end]
 
+    # The best percentage in force comes off a commitment's price as off the list's.
     share = min((paid_fraction(agreement.fraction, None, terms.price) for agreement in now("private")), default=1.0)
     if share * terms.price < SMALLEST or share * terms.committed_price < SMALLEST:
         raise UsageError("a private discount covers the whole price, so there is nothing to commit to.")
@@ -467,6 +473,7 @@ def _by_month(today: datetime, rungs: Sequence[Rung], term_months: int) -> list[
 
     What is bound without an end in sight is shown for twenty years.
     """
+    # Until the last one has ended; with none, over the term that was asked for.
     last = max((rung["until_day"] for rung in rungs), default=f"{months_after(today, term_months):%Y-%m-%d}")
     months: list[CommittedMonth] = []
     month, until = today.replace(day=1), months_after(today, MOST_MONTHS)

@@ -50,6 +50,7 @@ def beside(invoice: Sequence[Charges], plan: Sequence[Charges], question: Invoic
     budget, paid = by_money(rates, "budget_usd_per_unit"), by_money(rates, "paid_usd_per_unit")
     if not plan:
         return {"anomalies": [], "forecast": forecast(invoice, plan, used_period(invoice), paid, budget)}
+    # Days are compared where plan and invoice both have them; the forecast looks at all of the plan.
     window = overlap(planned_period(plan), used_period(invoice))
     cut = within(plan, window)
     return {
@@ -81,6 +82,7 @@ def forecast(
     if not any(charge.category == "Usage" for charge in used):
         return None
     first, last = min(charge.day for charge in used), _last_day(window)
+    # A plan that ends within the year ends the forecast: beyond it nothing is known to go on.
     end = date(last.year, 12, 31)
     if plan:
         end = min(end, (max(charge.end for charge in plan) - timedelta(seconds=1)).date())
@@ -134,6 +136,7 @@ def _by_day(charges: Iterable[Charges], first: date, last: date, rates: Mapping[
         length = max((charge.end - datetime.combine(charge.day, time())) / timedelta(days=1), 1e-9)
         spanned = max(1, int(np.ceil(length - 1e-9)))
         for at in range(max(begin, 0), min(begin + spanned, days)):
+            # Its last day may be a part of one.
             share = min(1.0, length - (at - begin)) / length
             quantity[at] += charge.quantity * share
             cost[at] += charge.effective * rates[charge.money] * share
@@ -154,6 +157,7 @@ def anomalies(
     unplanned: dict[str, list[Charges]] = {}
     for number, charges in enumerate((cut, invoice)):
         for charge in charges:
+            # What nobody used is no use of a product, and commitments have a line of the reconciliation.
             if charge.category != "Usage" or charge.status == "Unused" or not first <= charge.day <= last:
                 continue
             key = book.product(charge)
@@ -188,6 +192,7 @@ def _days_apart(
     has, cost = _by_day(charges, first, last, paid)
     gap = cost - plan
     sigma = _TO_SIGMA * float(np.median(np.abs(gap - np.median(gap))))
+    # All three bounds must be passed: what chance explains, a fifth of the plan, and a dollar.
     far = np.abs(gap) > np.maximum(np.maximum(FAR * sigma, LEAST_SHARE * plan), LEAST_USD)
     # Days in a row that are off to the same side are one remark.
     rows, at = [], 0
@@ -200,27 +205,25 @@ def _days_apart(
             end += 1
         span = slice(at, end + 1)
         days = first + timedelta(days=at), first + timedelta(days=end)
-        sums = [float(series[span].sum()) for series in (cost, plan, has, had)]
-        rows.append(_anomaly(name, *days, sums[0], sums[1], _sentence(name, days, sums)))
+        spent, planned_usd, used, planned_used = (float(series[span].sum()) for series in (cost, plan, has, had))
+        when = f"on {days[0]}" if days[0] == days[1] else f"from {days[0]} to {days[1]}"
+        apart = f"{abs(spent - planned_usd):,.2f} USD {'over' if spent > planned_usd else 'under'}"
+        sentence = f"{name} cost {spent:,.2f} USD {when}, {apart} the {planned_usd:,.2f} planned"
+        if spent == 0 and used == 0:
+            sentence = f"{name}: nothing was charged {when}, {planned_usd:,.2f} USD were planned."
+        elif planned_used <= 0 or used <= 0 or planned_usd <= 0:
+            sentence += "."
+        else:
+            # quantity and price multiply: the larger logarithm is what moved the cost more
+            price, planned_price = spent / used, planned_usd / planned_used
+            more, dearer = used / planned_used, price / planned_price
+            if abs(np.log(more)) >= abs(np.log(max(dearer, 1e-9))):
+                sentence += f": {used:,.5g} were used where {planned_used:,.5g} were planned."
+            else:
+                sentence += f": each cost {price:,.4f} USD where {planned_price:,.4f} was planned."
+        rows.append(_anomaly(name, *days, spent, planned_usd, sentence))
         at = end + 1
     return rows
-
-
-def _sentence(name: str, days: tuple[date, date], sums: Sequence[float]) -> str:
-    """Say what a product cost on some days against its plan, and whether its quantity or its price is why."""
-    cost, plan, has, had = sums
-    when = f"on {days[0]}" if days[0] == days[1] else f"from {days[0]} to {days[1]}"
-    if cost == 0 and has == 0:
-        return f"{name}: nothing was charged {when}, {plan:,.2f} USD were planned."
-    apart = f"{abs(cost - plan):,.2f} USD {'over' if cost > plan else 'under'} the {plan:,.2f} planned"
-    text = f"{name} cost {cost:,.2f} USD {when}, {apart}"
-    if had <= 0 or has <= 0 or plan <= 0:
-        return f"{text}."
-    # quantity and price multiply: the larger logarithm is what moved the cost more
-    more, dearer = has / had, (cost / has) / (plan / had)
-    if abs(np.log(more)) >= abs(np.log(max(dearer, 1e-9))):
-        return f"{text}: {has:,.5g} were used where {had:,.5g} were planned."
-    return f"{text}: each cost {cost / has:,.4f} USD where {plan / had:,.4f} was planned."
 
 
 def _anomaly(name: str, since: date, until: date, cost: float, plan: float, sentence: str) -> Anomaly:

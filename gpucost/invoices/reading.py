@@ -147,6 +147,7 @@ def charges_of(rows: Iterable[Mapping[str, Any]]) -> list[Charges]:
 
 def connected() -> "DuckDBPyConnection":
     """Return an empty database that holds little, writes nothing of its own, and counts time in UTC."""
+    # An invoice may be larger than the memory: groups are few, so that a small limit holds them.
     limits = {"memory_limit": "1400MB", "preserve_insertion_order": False, "temp_directory": ""}
     connection = quiet(engine().connect(":memory:", config=limits))
     connection.execute("SET TimeZone = 'UTC'")
@@ -183,6 +184,7 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: str, form: str) -> None:
 def _source(path: str) -> str:
     """Return the SQL that reads a file; what is no regular file, or of no known form, is a sentence."""
     name = path.lower().removesuffix(".gz")
+    # Parquet is packed within; a second packing cannot be read where it lies.
     form = _FORMS.get(os.path.splitext(name)[1])
     if form is None or (name.endswith(".parquet") and path.lower().endswith(".gz")):
         raise UsageError(f"cannot tell the format of {path[:200]!r} from its name: .csv, .parquet, .json, or with .gz.")
@@ -248,6 +250,7 @@ def _misread(path: str) -> DataError | None:
         return None
     if not form.endswith(".csv"):
         return None
+    # The engine's message names neither the sign nor the row: the file is looked at once more.
     number = 1
     try:
         with _opened(path) as file:
@@ -286,6 +289,7 @@ def _columns(types: Types, tag: str | None) -> str:
     billed, effective, listed, contracted, gpus = (
         _number(types, name) for name in ("BilledCost", "EffectiveCost", "ListCost", "ContractedCost", "x_GpusPerUnit")
     )
+    # Some exports price nothing by quantity, and state only what was consumed.
     quantity = f"coalesce({_number(types, 'PricingQuantity')}, {_number(types, 'ConsumedQuantity')})"
     began, ended = _time(types, "ChargePeriodStart"), _time(types, "ChargePeriodEnd")
     unit = f"coalesce({_text(types, 'PricingUnit')}, {_text(types, 'ConsumedUnit')}, '')"

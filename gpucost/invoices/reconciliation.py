@@ -140,7 +140,14 @@ class Book:
         """Return the key of the planned product that a charge is for."""
         question = charge.names, _purchase_way(charge), unit_of(charge.unit)
         if question not in self._seen:
-            key, holding = self._look(charge.names), self._holding(charge)
+            # A name of the charge by one's own map, else by the plan's names, else a word of it that names a product.
+            low = [name.lower() for name in charge.names]
+            whole = [mapping[name] for mapping in (self._mapped, self._names) for name in low if mapping.get(name)]
+            parts = [word for name in low[:_GENERAL] for word in _WORD_BREAKS.split(name) if word in self._names]
+            key = None
+            if whole or parts:
+                key = whole[0] if whole else self._names[parts[0]]
+            holding = self._holding(charge)
             of_key = {id_ for id_, ways in self._holders.items() if key in ways}
             if holding.accelerators and of_key and holding.accelerators.isdisjoint(of_key):
                 key = None  # a word such as spot names a supply of the plan, the rest another chip
@@ -159,20 +166,12 @@ class Book:
         """Return the accelerators whose hours a charge counts."""
         return self._hardware.of(charge.names) if self._hardware and unit_of(charge.unit) in _HOURS else _NOTHING
 
-    def _look(self, names: tuple[str, ...]) -> str | None:
-        """Return the product that a name means by one's own map, else by the plan's names, else by a word."""
-        low = [name.lower() for name in names]
-        for mapping in (self._mapped, self._names):
-            if product := next((mapping[name] for name in low if name in mapping), None):
-                return product
-        tokens = [word for name in low[:_GENERAL] for word in _WORD_BREAKS.split(name)]
-        return next((self._names[word] for word in tokens if word in self._names), None)
-
     def factor(self, charge: Charges, key: str) -> float | None:
         """Return what turns a charge's quantity into the product's unit; None where nothing does."""
         product, unit = self.products[key], unit_of(charge.unit)
         if unit in (product.unit, ""):
             return 1.0
+        # A machine named on the charge says how many GPUs an hour of it is; else the plan does.
         gpus = self._holding(charge).gpus or product.gpus_per_unit
         if (unit, product.unit) == ("hour", "GPU-hour") and gpus:
             return gpus
@@ -404,6 +403,7 @@ def _column(
 def _products_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -> list[Matched]:
     """Return what was planned and charged for each product, the largest difference first."""
     rows: list[Matched] = []
+    # Of every product that both sides have; the others stand as unmatched.
     for name in compared:
         sides = [[part for part in side.parts if part.product == name] for side in (plan, actual)]
         # sums of quantity, billed and effective
@@ -455,6 +455,7 @@ def rates_of(
     charges: Iterable[Charges], budget: Mapping[str, float], paid: Mapping[str, float], flags: tuple[str, str]
 ) -> list[Rates]:
     """Return the budgeted and the paid rate of each currency of an invoice, by month."""
+    # A rate of the month goes before one of the currency; USD is its own.
     rates_by_money: list[Rates] = []
     for money in sorted({charge.money for charge in charges}):
         code, _, month = money.partition(" ")
@@ -553,8 +554,20 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], questi
     ]
     total = totals["billed_difference_usd"], totals["effective_difference_usd"]
     parts, compared = parts_of(sides[0], sides[1], book, exchange, question.work_ratio, total) if plan else ([], set())
-    if plan:
-        headline = _headline(totals, parts, window)
+    difference, planned_usd = totals["effective_difference_usd"], totals["planned_effective_usd"]
+    if plan and any(part["effective_usd"] or part["billed_usd"] for part in parts):
+        gap = f"comes to the plan of {planned_usd:,.2f} USD"
+        if difference:
+            share = f" ({abs(difference) / planned_usd:.1%})" if planned_usd > 0 else ""
+            side = "over" if difference > 0 else "under"
+            gap = f"is {abs(difference):,.2f} USD{share} {side} the plan of {planned_usd:,.2f}"
+        largest = max(parts, key=lambda part: (abs(part["effective_usd"]), abs(part["billed_usd"])))
+        headline = (
+            f"The invoice {gap} for {_days(window)};"
+            f" the largest part is {largest['part']}, {largest['effective_usd']:+,.2f} USD."
+        )
+    elif plan:
+        headline = f"The invoice is what was planned for {_days(window)}, {planned_usd:,.2f} USD."
     else:
         headline = f"{totals['charged_effective_usd']:,.2f} USD from {_days(window)}, by tag."
     # how the two bases differ, and what discounts took off the list
@@ -618,6 +631,7 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
         group = groups[charge.tag or _UNTAGGED]
         group[:] = [group[0] + charge.rows, group[1] + quantity, group[2] + cost]
     names = sorted(groups, key=lambda name: (name == _UNTAGGED, -groups[name][2], name))
+    # Rounded once, in all: the parts are fitted to it.
     total_usd = round(fsum([idle, *(group[2] for group in groups.values())]), 2)
     direct = dict(
         zip(names, in_cents([groups[name][2] for name in names], round(total_usd - round(idle, 2), 2)), strict=True)
@@ -639,21 +653,6 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
         }
         for name in names
     ]
-
-
-def _headline(totals: Totals, parts: Sequence[DifferencePart], window: Window) -> str:
-    difference, plan = totals["effective_difference_usd"], totals["planned_effective_usd"]
-    days = _days(window)
-    if not any(part["effective_usd"] or part["billed_usd"] for part in parts):
-        return f"The invoice is what was planned for {days}, {plan:,.2f} USD."
-    share = f" ({abs(difference) / plan:.1%})" if plan > 0 else ""
-    gap = f"is {abs(difference):,.2f} USD{share} {'over' if difference > 0 else 'under'} the plan of {plan:,.2f}"
-    even = f"comes to the plan of {plan:,.2f} USD"
-    largest = max(parts, key=lambda part: (abs(part["effective_usd"]), abs(part["billed_usd"])))
-    return (
-        f"The invoice {gap if difference else even} for {days};"
-        f" the largest part is {largest['part']}, {largest['effective_usd']:+,.2f} USD."
-    )
 
 
 def _days(window: Window) -> str:

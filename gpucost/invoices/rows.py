@@ -56,6 +56,7 @@ def focus_rows(
     except (ArithmeticError, LookupError) as error:  # a file that others changed
         reason = f"{type(error).__name__}: {error}"[:100]
         raise UsageError(f"the figures of the saved answer give no charges ({reason}). Save it again.") from None
+    # By time, then by line: two exports of one answer are the same file.
     return sorted(rows, key=lambda row: (row["ChargePeriodStart"], row["x_Line"]))
 
 
@@ -123,6 +124,7 @@ def _over(
     periods: Sequence[Period], shares: Sequence[float], row: Row, effective: float, quantity: float, billed: bool = True
 ) -> Iterator[Row]:
     """Spread a charge over periods; what a commitment has paid for is billed with its purchase."""
+    # List price ÷ price travels with a row until it has a cost to be multiplied with.
     ratio = row.pop("list_ratio", 1.0)
     for (begin, end), cost, share in zip(periods, spread(effective, shares), shares, strict=True):
         yield {
@@ -139,6 +141,7 @@ def _over(
 def _estimate(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None) -> Iterator[Row]:
     option = _ranked(answer, rank)
     factors = option["factors"]
+    # Bound to a term and charged for it whole, used or not; else hours are billed as they are used.
     owed = bool(factors.get("take_or_pay") and factors.get("charge_commitment") and option["term_months"])
     base = _seller(option)
     periods, shares = _days(start, option["days"])
@@ -215,6 +218,7 @@ def _line(line: Mapping[str, Any], option: Mapping[str, Any]) -> Row:
                 {"F_GpuCount": 1, "F_InstanceType": option["instance_type"], "GpuModel": option["gpu"]}
             ),  # of one unit of pricing: a GPU-hour
         }
+    # FOCUS has categories of its own; what is neither storage nor networking is other.
     service = next((name for word, name in _CATEGORIES.items() if word in line["name"]), "Other")
     return names | {
         "ServiceCategory": service,
@@ -238,6 +242,7 @@ def _commitment(option: Mapping[str, Any], status: str | None) -> Row:
 
 
 def _terms(option: Mapping[str, Any]) -> int:
+    # As many terms as the run needs, of which a hair more than a whole one is no other.
     hours = float(option["term_months"] * HOURS_PER_MONTH)
     needed = float(option["gpu_hours"] / option["gpus"])
     _refuse_long(max(hours, needed) / HOURS_PER_DAY)
@@ -286,6 +291,7 @@ def _purchases(
 def _tco(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None) -> Iterator[Row]:
     """Yield the cash of one side by month and line; purchases and resale are used up over the months that follow."""
     worth, flows = answer["npv_usd"], answer["cash_flows"]
+    # Nobody asked for a side: the cheaper one.
     chosen = side or min(("own", "rent"), key=lambda name: worth[name])
     names = [line["name"] for line in answer["lines"] if line["side"] == chosen]
     used = _months(start, len(flows) - 1)
@@ -360,6 +366,7 @@ def _mix(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
     supplies = {supply["name"]: supply for supply in answer["supplies"]}
     gpu = answer["request"].get("gpu")
     for name, supply in supplies.items():
+        # An hour of work on capacity that is interrupted takes more than one hour that is paid.
         price = supply["usd_per_gpu_hour"] * supply["stretch_ratio"]
         signed = [_signed(answer["plan"], name, month["month"]) for month in answer["months"]]
         row = {
@@ -375,7 +382,34 @@ def _mix(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
         for period, month, bound in zip(periods, answer["months"], signed, strict=True):
             hours = month[f"{name}_gpus"] * HOURS_PER_MONTH
             yield from _rented(row, period, price, hours, bound * HOURS_PER_MONTH, supply)
-    yield from _owned(answer, periods)
+
+    # Servers as they are paid and, by the GPUs that work, used up; energy, people and services by the month.
+    if len(answer["cash_by_month"]) != len(periods) + 1:
+        raise UsageError("cash_by_month of the saved mix is not one row longer than its months: the file was changed.")
+    working = [_signed(answer["plan"], "own", month["month"]) for month in answer["months"]]
+    for name in ("servers", "energy", "people", "services"):
+        provider = "rented" if name == "services" else "own"
+        row = {
+            "ProviderName": provider,
+            "ServiceCategory": "Compute",
+            "ServiceName": provider,
+            "SkuId": name,
+            "PricingUnit": "month",
+            "x_Line": name,
+            "ChargeDescription": f"{name}, {provider}",
+        }
+        cash = _cumulative([row[f"{name}_usd"] for row in answer["cash_by_month"]])
+        # Servers are paid as they are bought and used up by the GPUs that work; all else is used as it is paid.
+        bought = name == "servers" and sum(working) > 0
+        kind = {"ChargeCategory": "Purchase", "ChargeFrequency": "One-Time"} if bought else {}
+        for period, cost in zip([periods[0], *periods], cash, strict=True):
+            if cost:
+                yield _charge({**row, **kind}, period, cost, 0.0 if bought else cost)
+        if bought:
+            shares = [gpus / sum(working) for gpus in working]
+            for period, cost in zip(periods, spread(round(sum(cash), 2), shares), strict=True):
+                if cost:
+                    yield _charge(row, period, 0.0, cost)
 
 
 def _signed(plan: Sequence[Mapping[str, Any]], name: str, month: int) -> float:
@@ -421,35 +455,6 @@ def _rented(
         "CommitmentDiscountQuantity": bound,
     }
     yield _charge(bought, period, cost, 0.0)
-
-
-def _owned(answer: Mapping[str, Any], periods: Sequence[Period]) -> Iterator[Row]:
-    """Yield servers as they are paid and, by the GPUs that work, used up; energy, people and services by the month."""
-    if len(answer["cash_by_month"]) != len(periods) + 1:
-        raise UsageError("cash_by_month of the saved mix is not one row longer than its months: the file was changed.")
-    working = [_signed(answer["plan"], "own", month["month"]) for month in answer["months"]]
-    for name in ("servers", "energy", "people", "services"):
-        provider = "rented" if name == "services" else "own"
-        row = {
-            "ProviderName": provider,
-            "ServiceCategory": "Compute",
-            "ServiceName": provider,
-            "SkuId": name,
-            "PricingUnit": "month",
-            "x_Line": name,
-            "ChargeDescription": f"{name}, {provider}",
-        }
-        cash = _cumulative([row[f"{name}_usd"] for row in answer["cash_by_month"]])
-        bought = name == "servers" and sum(working) > 0
-        kind = {"ChargeCategory": "Purchase", "ChargeFrequency": "One-Time"} if bought else {}
-        for period, cost in zip([periods[0], *periods], cash, strict=True):
-            if cost:
-                yield _charge({**row, **kind}, period, cost, 0.0 if bought else cost)
-        if bought:
-            shares = [gpus / sum(working) for gpus in working]
-            for period, cost in zip(periods, spread(round(sum(cash), 2), shares), strict=True):
-                if cost:
-                    yield _charge(row, period, 0.0, cost)
 
 
 _MAKERS: dict[str, Callable[[Mapping[str, Any], datetime, int, str | None], Iterator[Row]]] = {

@@ -131,6 +131,7 @@ def evaluate_months(
     values = columns(inputs)
     last = int(np.max(values["months"])) if months is None else months
     values.update(tables)
+    # Months stand along the second axis, cases along the first: every line broadcasts over both.
     values["m"] = np.arange(last + 1, dtype=np.float64).reshape(1, -1)
     evaluate_all(ALL, values, targets)
     return values
@@ -181,6 +182,7 @@ def savings_by_length(values: Mapping[str, Any]) -> Array:
     A month is the same in every comparison that lasts longer; only in the last one is there resale, a debt to settle,
     a term to pay for. So the last months of all comparisons come from one evaluation, in which each month is the last.
     """
+    # Each month is taken as the end of a comparison of its own, in one evaluation.
     last = evaluate_again(ALL, values, {"months": values["m"]}, _OF_LENGTHS)
     if values["tax_basis"] == "after" and values["loss_basis"] == "carried_forward":
         last = evaluate_again(ALL, last, _tax_of_last_year(values, last), _OF_LENGTHS)

@@ -283,6 +283,7 @@ class _Program:
         """Return the constraint matrix, sparse."""
         from scipy.sparse import csr_array
 
+        # Three long columns are how a sparse matrix is built at once.
         row, column, value = zip(*self.entries, strict=True)
         return csr_array((value, (row, column)), shape=(len(self.low), self.count))
 
@@ -481,6 +482,7 @@ def _explain_infeasible(problem: MixProblem) -> str:
 
 def _shortfall(problem: MixProblem) -> tuple[int, float]:
     """Return the month with the largest unmet demand when as little as possible stays unmet, and how much."""
+    # A supply of unmet demand makes every problem solvable: least of it, whatever it costs.
     unmet = MixSupply("unmet", False, np.ones(problem.months), np.full(problem.months, np.inf))
     program = _Program(replace(problem, supplies=(*problem.supplies, unmet), team=None, crew=None))
     cost = np.zeros(program.count)

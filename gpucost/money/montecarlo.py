@@ -1,6 +1,6 @@
 """Draws of uncertain inputs: stratified, between low and high with typical as the median, some correlated."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,24 @@ def quantile(share: Array, low: float, typical: float, high: float) -> Array:
     return np.asarray(np.where(share <= 0.5, below, above), dtype=np.float64)
 
 
-def _stratified(draws: int, names: Sequence[str], correlations: Mapping[tuple[str, str], float], seed: int) -> Array:
-    """Return one row of shares in (0, 1) per name: a Latin hypercube with the rank correlations asked for.
+def draw(
+    ranges: Mapping[str, tuple[float, float, float]],
+    draws: int,
+    seed: int,
+    correlations: Mapping[tuple[str, str], float],
+) -> dict[str, Array]:
+    """Return draws of every input of `ranges` (low, typical, high) by name, with the rank correlations asked for.
 
-    Each row holds exactly one share in each of `draws` equal strata (McKay, Beckman & Conover 1979); the ranks come
-    from correlated normal draws, so that a pair of inputs moves together as stated.
+    A Latin hypercube: of each input exactly one draw lies in each of `draws` equal strata of its distribution (McKay,
+    Beckman & Conover 1979); the ranks come from correlated normals, so that a pair of inputs moves together as stated.
+
+    >>> sample = draw({"x": (0.0, 1.0, 4.0)}, 1000, 1, {})["x"]
+    >>> bool(abs(np.median(sample) - 1.0) < 0.01), bool(sample.min() >= 0.0)
+    (True, True)
     """
+    names = list(ranges)
+    if not names:
+        return {}
     generator = np.random.default_rng(seed)
     matrix = np.eye(len(names))
     for (first, second), value in correlations.items():
@@ -40,25 +52,7 @@ def _stratified(draws: int, names: Sequence[str], correlations: Mapping[tuple[st
     # its stratum is drawn apart, which hardly moves the ranks' correlation.
     normal = np.linalg.cholesky(matrix) @ generator.standard_normal((len(names), draws))
     ranks = np.argsort(np.argsort(normal, axis=1), axis=1)
-    return (ranks + generator.random((len(names), draws))) / draws
-
-
-def draw(
-    ranges: Mapping[str, tuple[float, float, float]],
-    draws: int,
-    seed: int,
-    correlations: Mapping[tuple[str, str], float],
-) -> dict[str, Array]:
-    """Return draws of every input of `ranges` (low, typical, high) by name.
-
-    >>> sample = draw({"x": (0.0, 1.0, 4.0)}, 1000, 1, {})["x"]
-    >>> bool(abs(np.median(sample) - 1.0) < 0.01), bool(sample.min() >= 0.0)
-    (True, True)
-    """
-    names = list(ranges)
-    if not names:
-        return {}
-    shares = _stratified(draws, names, correlations, seed)
+    shares = (ranks + generator.random((len(names), draws))) / draws
     return {name: quantile(row, *ranges[name]) for name, row in zip(names, shares, strict=True)}
 
 

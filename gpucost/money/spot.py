@@ -39,6 +39,7 @@ def optimal_interval_hours(rate_per_hour: Floats, checkpoint_hours: Floats) -> F
     >>> bool(tau[0] < (2 / 60 / 0.01) ** 0.5), round(float(tau[0]), 3)
     (True, 1.815)
     """
+    # A rate of nothing, or a checkpoint that takes none, is a case like any other.
     rate, save = np.broadcast_arrays(np.asarray(rate_per_hour, np.float64), np.asarray(checkpoint_hours, np.float64))
     a = rate * save
     x = np.minimum(np.sqrt(2 * a), -np.expm1(-1 - a))
@@ -63,6 +64,7 @@ def stretch_ratio(
     rate, tau, save, restart = (
         np.asarray(value, np.float64) for value in (rate_per_hour, interval_hours, checkpoint_hours, restart_hours)
     )
+    # Runs that never end are infinite, not an error: a comparison of offers goes on.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         exponent = rate * (tau + save)
         stopped = np.exp(rate * restart) * np.expm1(exponent) / (rate * tau)

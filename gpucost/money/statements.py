@@ -9,7 +9,7 @@ less what was spent is equity. Taxes that differ in time from the books are defe
 
 from typing import NamedTuple
 
-from gpucost.formula.language import Line, read_tables
+from gpucost.formula.language import read_tables
 
 SCALARS, MONTHLY, _ROWS = read_tables(__file__, "scalars", "monthly", "rows")
 
@@ -23,13 +23,12 @@ class Row(NamedTuple):
     terms: tuple[tuple[int, str, str], ...]
 
 
-def _row(line: Line) -> Row:
-    """Read `line + line - line@how`; each line is summed over the period unless it says otherwise."""
-    terms = []
-    for part in line.text.replace(" - ", " + -").split(" + "):
-        name, _, how = part.partition("@")
-        terms.append((-1 if name.startswith("-") else 1, f"{name.lstrip('-')}_usd", how or "sum"))
-    return Row(line.name, line.description, line.group, tuple(terms))
-
-
-ROWS = tuple(_row(line) for line in _ROWS)
+# `line + line - line@how`: each line is summed over the period unless it states otherwise
+_rows = []
+for _line in _ROWS:
+    _terms = []
+    for _part in _line.text.replace(" - ", " + -").split(" + "):
+        _name, _, _how = _part.partition("@")
+        _terms.append((-1 if _name.startswith("-") else 1, f"{_name.lstrip('-')}_usd", _how or "sum"))
+    _rows.append(Row(_line.name, _line.description, _line.group, tuple(_terms)))
+ROWS = tuple(_rows)

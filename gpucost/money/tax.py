@@ -37,6 +37,7 @@ def bonus(first_fraction: float, later_fractions: Sequence[float] | Array) -> Ar
     [0.7, 0.3]
     """
     shares = (1.0 - first_fraction) * np.asarray(later_fractions, dtype=np.float64)
+    # The bonus comes off the basis first; what is left follows the schedule.
     shares[0] += first_fraction
     return shares
 
@@ -50,6 +51,7 @@ def depreciated_by_year(shares: Array) -> Array:
     return np.concatenate(([0.0], np.cumsum(shares)))
 
 
+# The groups of tax.csv in the order of evaluation; the losses of each side are made between them.
 SCALARS, _DEDUCTIONS, _TAXES, _INTEREST, _FINANCED = read_tables(
     __file__, "scalars", "deductions", "taxes", "interest", "financed"
 )
@@ -61,6 +63,7 @@ def _losses(side: str, description: str, *deductible: str) -> tuple[Line, ...]:
     What a year absorbs is what losses it could use; what is left follows as in a queue (Lindley 1952): the highest of
     the sums so far less the sum so far.
     """
+    # The lines of a side bear its name, so that both sides stand in one table.
     taxable, absorbed = f"{side}_taxable_usd", f"{side}_absorbed_usd"
     so_far, loss, before = f"{side}_absorbed_so_far_usd", f"{side}_loss_usd", f"{side}_loss_before_usd"
     deducted = " - ".join(f"within({name}, plan_year)" for name in deductible)

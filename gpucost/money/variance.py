@@ -70,6 +70,7 @@ def in_cents(values: Sequence[float], total: float) -> list[float]:
     """
     cents = [value * 100 for value in values]
     rounded_cents = [round(value) for value in cents]
+    # Rounding each leaves some cents over or lacking: they go where rounding moved most, one each.
     missing = round(total * 100) - sum(rounded_cents)
     step = 1 if missing > 0 else -1
     order = sorted(range(len(rounded_cents)), key=lambda index: (step * (rounded_cents[index] - cents[index]), index))
@@ -84,6 +85,7 @@ def shared(amount: float, weights: Mapping[str, float]) -> dict[str, float]:
     >>> shared(10.0, {"a": 2.0, "b": 1.0})
     {'a': 6.67, 'b': 3.33}
     """
+    # A weight below nothing, as of a refund, bears no share.
     positive = {name: max(weight, 0.0) for name, weight in weights.items()}
     total_weight = fsum(positive.values())
     parts = [amount * (weight / total_weight if total_weight else 1 / len(positive)) for weight in positive.values()]
@@ -99,6 +101,7 @@ def spread(total: float, shares: Iterable[float]) -> list[float]:
     amounts_usd, before, at = [], 0, 0.0
     for share in shares:
         at += share
+        # The sum so far is rounded, not the part: cents never drift away from it.
         until = round(total * at * 100)
         amounts_usd.append((until - before) / 100)
         before = until

@@ -71,15 +71,35 @@ def ways(case: OwnershipCase) -> list[Way]:
 
 def options(case: OwnershipCase, base: Mapping[str, Any]) -> list[OwnershipOption]:
     """Return the options, cheapest present value first; spot last, since its capacity is not promised."""
-    rows = [*_owned(case, base), *(_rented(case, way, base) for way in ways(case))]
+    # Owning as it is financed and, beside it, paid in cash.
+    price, end = scalar(base, "capex_usd"), f"resale after {case.months} months"
+    kind = str(case.assumptions["financing"].value)
+    if kind == "cash":
+        rows = [_summary("own", base, "own_total_usd", price, f"purchase, cash, {end}")]
+    else:
+        # What a purchase on credit obliges to pay: its own money and the payments of the debt.
+        owed, lent = scalar(base, "loan_payment_usd") * case.number("loan_term_months"), scalar(base, "loan_usd")
+        if case.assumptions["loan_repayment"].value == "sculpted":
+            owed, lent = float(monthly(base, "own_loan_payment_usd").sum()), float(monthly(base, "loan_lent_usd")[0])
+        bound = price - lent + owed
+        if kind != "loan":
+            bound = scalar(base, "lease_payment_usd") * case.number("lease_term_months")
+        terms = f"purchase, {kind}, {end}"
+        if kind == "operating_lease":
+            terms = "operating lease, the hardware goes back"
+        rows = [
+            _summary("own", base, "own_total_usd", bound, terms),
+            _summary("own_in_cash", base, "own_in_cash_usd", price, f"the same purchase, cash, {end}"),
+        ]
+    rows += [_rented(case, way, base) for way in ways(case)]
     # the same tokens at a hosted API, where both its price and the tokens per second are known
-    price, speed = case.assumptions["api_usd_per_mtok"].value, case.assumptions["tokens_per_s_per_gpu"].value
-    if price is not None and speed is not None:
+    usd_per_mtok, speed = case.assumptions["api_usd_per_mtok"].value, case.assumptions["tokens_per_s_per_gpu"].value
+    if usd_per_mtok is not None and speed is not None:
         mtok = scalar(base, "productive_gpu_hours_per_month") * float(speed) * SECONDS_PER_HOUR / 1e6
-        monthly_usd = mtok * float(price) * scalar(base, "after_tax_ratio")
+        monthly_usd = mtok * float(usd_per_mtok) * scalar(base, "after_tax_ratio")
         hosted = {**base, "api_usd": (monthly_usd * monthly(base, "in_use"))[None, :]}
-        summary = _summary("api", hosted, "api_usd", 0.0, f"{price:g} USD per million tokens")
-        rows.append({**summary, "usd_per_mtok": float(price)})
+        summary = _summary("api", hosted, "api_usd", 0.0, f"{usd_per_mtok:g} USD per million tokens")
+        rows.append({**summary, "usd_per_mtok": float(usd_per_mtok)})
     return sorted(rows, key=lambda row: (interruptible(row), row["npv_usd"], row["name"]))
 
 
@@ -98,6 +118,7 @@ def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
         or not months % term
     ):
         return []
+    # Rent that is by use as it is asked for goes on as it is; else it is followed by the market, if that is known.
     by_use, price = {}, "as asked"
     if case.assumptions["rent_billing"].value == "take_or_pay":
         if case.fallback is None:
@@ -117,11 +138,13 @@ def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
 def rented(case: OwnershipCase, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Evaluate renting with some inputs changed, and what of it moves with its price."""
     values = evaluate_months({**case.columns(), **changes}, case.tables, case.months, _RENT_TARGETS)
+    # Of a pair the break-even is one division: by how much either side moves with its price and its use.
     evaluate_all(_RENT_MOVES, values)
     return values
 
 
 _RENT_MOVES = tuple(line for line in MOVING if line.name.startswith("rent_"))
+# What a row, its rival and its bill are made of; other lines of the comparison are not evaluated.
 _RENT_TARGETS = (
     "rent_total_usd",
     "discount_ratio",
@@ -187,25 +210,6 @@ def _summary(name: str, values: Mapping[str, Any], total: str, exposure: float, 
     }
 
 
-def _owned(case: OwnershipCase, values: Mapping[str, Any]) -> list[OwnershipOption]:
-    """Summarise owning as it is financed and, beside it, paid in cash."""
-    paid = scalar(values, "capex_usd")
-    end = f"resale after {case.months} months"
-    kind = str(case.assumptions["financing"].value)
-    if kind == "cash":
-        return [_summary("own", values, "own_total_usd", paid, f"purchase, cash, {end}")]
-    owed, lent = scalar(values, "loan_payment_usd") * case.number("loan_term_months"), scalar(values, "loan_usd")
-    if case.assumptions["loan_repayment"].value == "sculpted":
-        owed, lent = float(monthly(values, "own_loan_payment_usd").sum()), float(monthly(values, "loan_lent_usd")[0])
-    leased = scalar(values, "lease_payment_usd") * case.number("lease_term_months")
-    bound = paid - lent + owed if kind == "loan" else leased
-    terms = f"purchase, {kind}, {end}" if kind != "operating_lease" else "operating lease, the hardware goes back"
-    return [
-        _summary("own", values, "own_total_usd", bound, terms),
-        _summary("own_in_cash", values, "own_in_cash_usd", paid, f"the same purchase, cash, {end}"),
-    ]
-
-
 def _terms(choice: RentChoice) -> dict[str, Any]:
     return {
         "option": choice.option,
@@ -246,6 +250,7 @@ def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> Ownership
     flows = sum(
         leg.weight * monthly(values, "rent_total_usd") for leg, values in zip(way.legs, legs_values, strict=True)
     )
+    # A term that ends early binds by its first leg alone; of a blend, which has no one price, every part binds.
     first = legs_values if way.shown.get("usd_per_gpu_hour") is None else legs_values[:1]
     exposure = 0.0
     for leg, values in zip(way.legs, first, strict=False):
@@ -254,32 +259,28 @@ def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> Ownership
             exposure += leg.weight * (hourly * (scalar(values, "rent_term_months") or 1.0))
     row = _summary(way.name, {**base, "way_usd": np.asarray(flows)[None, :]}, "way_usd", exposure, "")
     legs = [leg._asdict() for leg in way.legs]
-    row = cast(OwnershipOption, {**row, **way.shown, **_layers(case, way, legs_values), "legs": legs})
+    # The layers behind the price, and what credits pay of its GPU-hours: they change no ranking. Once a term has ended,
+    # the same credits pay what is left of them for the hours that follow without one.
+    layers: LayeredPrice = {}
+    if way.offer is not None:
+        bills = []  # what is paid for rented GPU-hours by month
+        for leg, values in zip(way.legs, legs_values, strict=True):
+            lines = [monthly(values, f"rent_{name}_usd") for name in ("compute", "after", "cancellation")]
+            bill = np.sum(lines, axis=0)[1:] + monthly(values, "rent_upfront_usd")[:-1]  # at a month's start
+            bills.append(leg.weight * bill)
+        offers, owed = [way.offer], bills[:1]
+        bound = case.assumptions["rent_billing"].value == "take_or_pay"
+        after = (case.fallback.offer if case.fallback else None) if bound else case.rent_offer
+        if len(bills) > 1 and after is not None:
+            offers, owed = [way.offer, after], [bills[0], np.sum(bills[1:], axis=0)]
+        paid = sum(credited_by_month(case.credits, offers, np.array(owed), case.as_of)) if case.credits else 0.0
+        layers = layered(way.offer, float(np.sum(owed)), paid, way.shown.get("usd_per_gpu_hour"))
+    row = cast(OwnershipOption, {**row, **way.shown, **layers, "legs": legs})
+    # The last term may be longer than what is left of the comparison, and is paid for all the same.
     unused = scalar(legs_values[0], "unexpired_months") if legs_values[0]["rent_billing"] == "take_or_pay" else 0.0
     if unused and len(legs_values) == 1:
         row["terms"] += f"; the last term runs {unused:g} months beyond the comparison, paid for"
     return row
-
-
-def _layers(case: OwnershipCase, way: Way, legs_values: Sequence[Mapping[str, Any]]) -> LayeredPrice:
-    """Return the layers behind a way's price, and what credits pay of its GPU-hours; they change no ranking.
-
-    Once a term has ended, the same credits pay what is left of them for the hours that follow without one.
-    """
-    if way.offer is None:
-        return {}
-    bills = []  # what is paid for rented GPU-hours by month
-    for leg, values in zip(way.legs, legs_values, strict=True):
-        at_end = np.sum([monthly(values, f"rent_{name}_usd") for name in ("compute", "after", "cancellation")], axis=0)
-        bill = at_end[1:] + monthly(values, "rent_upfront_usd")[:-1]  # upfront is paid at a month's start
-        bills.append(leg.weight * bill)
-    offers, owed = [way.offer], bills[:1]
-    bound = case.assumptions["rent_billing"].value == "take_or_pay"
-    after = (case.fallback.offer if case.fallback else None) if bound else case.rent_offer
-    if len(bills) > 1 and after is not None:
-        offers, owed = [way.offer, after], [bills[0], np.sum(bills[1:], axis=0)]
-    paid = sum(credited_by_month(case.credits, offers, np.array(owed), case.as_of)) if case.credits else 0.0
-    return layered(way.offer, float(np.sum(owed)), paid, way.shown.get("usd_per_gpu_hour"))
 
 
 def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
@@ -288,8 +289,10 @@ def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
     if name in _RESERVED_NAMES:
         raise UsageError(f"a rent option cannot be called {name!r}: an option of every comparison is. Choose another.")
     parts = special_value("parts", entry.pop("parts", None) or [{"share": 1.0}], f"rent option {name!r}")
+    # An end that is stated beside the parts holds for all of them.
     entry |= _ending(case, entry, f"rent option {name!r}")
     shares = [parse_fraction(part.get("share", 0), f"rent option {name!r}: share") for part in parts]
+    # Thirds add up to 1 but for rounding.
     if abs(sum(shares) - 1) > 1e-9:
         raise UsageError(f"rent option {name!r}: the shares of its parts add up to {sum(shares):g}, not to 1.")
     legs = []
@@ -360,6 +363,7 @@ def contract_ends(case: OwnershipCase, rows: Sequence[OwnershipOption]) -> list[
     ends: list[ContractEnd] = []
     for row in rows:
         legs = row.get("legs")
+        # Owning and an API have no contract; a blend, or a term that is followed by rent, has no one end.
         if not legs or len(legs) > 1:
             continue
         values = {**case.values(), **legs[0]["changes"]}

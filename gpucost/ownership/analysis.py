@@ -69,6 +69,7 @@ def tornado(case: OwnershipCase) -> list[shape.Sensitivity]:
     lows, highs = (np.array([ranges[name][end] for name in names]) for end in (0, 2))
     if not names:
         return []
+    # All lows and all highs are one evaluation: a case for each.
     result = _one_at_a_time(case, [*names, *names], np.concatenate((lows, highs)))
     at_low, at_high = np.split(result.saving_usd, 2)
     own_low, own_high = np.split(result.own_usd_per_gpu_hour, 2)
@@ -104,6 +105,7 @@ def break_even(case: OwnershipCase, compared: Mapping[str, float | None]) -> sha
     why: dict[str, str] = {}
     utilisation, needed = compared["breakeven_utilisation_fraction"], compared["hours_needed_fraction"]
     price, months = compared["breakeven_usd_per_gpu_hour"], compared["breakeven_months"]
+    # The figures know only that there is no root; which side always wins is told by the ends of the search.
     if case.assumptions["rent_billing"].value == "take_or_pay":
         why["utilisation_fraction_reason"] = (
             "take-or-pay rent does not depend on the hours used: the answer is the rate"
@@ -197,6 +199,7 @@ def two_way(
 def scenarios(case: OwnershipCase, sensitivity: Sequence[shape.Sensitivity]) -> list[shape.ScenarioRow]:
     """Return the base, both extremes, and the plan's own scenarios."""
     best, worst = {}, {}
+    # End by end, as each moves alone: what inputs do to each other is left to the draws.
     for row in sensitivity:
         ends = (row["low"], row["high"])
         lower_is_better = row["saving_at_low_usd"] > row["saving_at_high_usd"]
@@ -256,6 +259,7 @@ def monte_carlo(case: OwnershipCase, draws: int, seed: int) -> shape.MonteCarlo:
     """Draw every uncertain input from its range and return the spread of both sides and how often buying wins."""
     drawn = _draw_inputs(case, draws, seed)
     result = outcomes(case, drawn)
+    # Where no input has a range, every draw is the same case.
     saving = np.broadcast_to(result.saving_usd, (draws,)) if not drawn else result.saving_usd
     spread = {
         "saving_{}_usd": saving,
@@ -409,6 +413,7 @@ def scope(case: OwnershipCase, values: Mapping[str, Any]) -> list[shape.ScopeRow
 
     rented_support = "hardware support is part of a rental price"
     all_in = case.assumptions["server_price_basis"].value == "all_in"
+    # Support is part of a rental price, and a price all in holds what a server comes with.
     rows = [
         ("storage", paid("own_storage_usd", "own_storage_rental_usd") > 0 or all_in, paid("rent_storage_usd") > 0, ""),
         ("hardware support", paid("own_support_usd") > 0, True, rented_support),
@@ -435,6 +440,7 @@ def _sunk_views(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Sunk:
     hours, number = discounted_hours(values), case.number
     scale, fee = scalar(values, "residual_scale"), number("resale_fee_fraction")
     servers, age = scalar(values, "servers_usd"), number("sunk_age_months") / 12
+    # What a sale brings today, and what one brings after the comparison: never more than the price.
     worth = [
         servers * min(1.0, scale * value_at(case.tables["residual_by_year"], years)) * (1 - fee)
         for years in (age, age + case.months / 12)
@@ -522,6 +528,7 @@ def lives(case: OwnershipCase) -> list[shape.LifeCase]:
 
     Book value above resale value at a year's end is an impairment where the use earns no more than a sale does.
     """
+    # Where the low end of resale is known, books are held against that, too.
     scale = case.assumptions["residual_scale_ratio"]
     low = scale.low if scale.counts and scale.low is not None else None
     rows: list[shape.LifeCase] = []
@@ -609,6 +616,7 @@ def financed(case: OwnershipCase, values: Mapping[str, Any], saving_usd: float) 
     kind = str(case.assumptions["financing"].value)
     if kind == "cash":
         return None
+    # Adjusted present value (Myers 1974): the purchase as if paid in cash, and what the debt adds to it.
     in_cash = present(values, "own_in_cash_usd")
     return {
         "kind": kind.replace("_", " "),

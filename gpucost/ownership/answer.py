@@ -176,6 +176,7 @@ def confidence(
         delivery = f"Orders usually wait {weeks:g} weeks, longer than what is compared: buying comes too late."
         later = by if best["name"] != "own" else -by
     else:
+        # Whichever leads, owning moves by what the wait costs it: rent until then, and later payments.
         waited = {"lead_time_months": weeks / WEEKS_PER_MONTH}
         moved = float(analysis.outcomes(case, waited).own_usd[0]) - float(analysis.outcomes(case, {}).own_usd[0])
         later = by - moved if best["name"] == "own" else by + moved
@@ -222,6 +223,7 @@ def _usual_wait(case: OwnershipCase) -> float | None:
         return None
     if case.accelerator is not None and bought_alone(case.accelerator):
         return None
+    # Waits are on record for two kinds of chip: Blackwell, and Hopper, which stands for all others.
     blackwell = case.accelerator is not None and case.accelerator.family == "blackwell"
     several = case.number("gpus") > case.number("gpus_per_node")
     cluster = "dedicated_cluster" if blackwell else "h100_reseller"
@@ -267,6 +269,7 @@ def warnings(
         messages.append(
             f"{chip.vendor} rents {chip.id} out and does not sell it: the cost of owning it is hypothetical"
         )
+    # What a reader would otherwise find out from the lines: repairs paid twice, a scope of one side alone.
     spares = str(case.assumptions["spares_basis"].value)
     if spares != "none" and case.number("support_fraction") > 0:
         messages.append(
@@ -277,6 +280,7 @@ def warnings(
     ]
     if irr_fraction is None and cashflow.several_rates(monthly(values, "saving_in_cash_usd")):
         messages.append("The saving changes sign more than once, so it has no single IRR: judge by NPV.")
+    # A price that stands still, or falls by assumption, must be told; a forward curve has a remark of its own.
     decline = case.assumptions["rent_decline_fraction"]
     if not _forward_remarks(case) and decline.status != "given" and np.all(case.rent_path() == 1):
         moved = "held flat" if not decline.value else f"assumed to fall by {decline.value:.0%} a year"
@@ -399,6 +403,7 @@ _ROUNDING = 1e-12  # of the largest month of any line: less is what equal figure
 def _paid(values: Mapping[str, Any]) -> dict[str, Array]:
     """Return the months of every line that is not nothing."""
     paid = {line.name: monthly(values, line.name) for line in (*OWN_LINES, *RENT_LINES)}
+    # Lines are of one scale: what is nothing beside the largest is what rounding left.
     most = {name: float(np.abs(flows).max()) for name, flows in paid.items()}
     least = _ROUNDING * max(most.values())
     return {name: flows for name, flows in paid.items() if most[name] > least}
@@ -482,6 +487,7 @@ def by_year(values: Mapping[str, Any]) -> list[shape.CashYear]:
 
 def sources(catalog: Catalog, case: OwnershipCase, rows: list[shape.OwnershipOption]) -> dict[str, CitedSource]:
     """Return the sources that the inputs and options lean on."""
+    # Inputs that do not count are shown, too, and so are their sources.
     ids = {entry.source_id for entry in case.assumptions.values() if entry.source_id}
     ids |= {row["source_id"] for row in rows if row.get("source_id")}
     return cited({source_id: catalog.source(source_id) for source_id in ids}, sorted(ids))

@@ -263,17 +263,6 @@ def line(values: Mapping[str, Any], name: str) -> Array:
     return np.array(np.broadcast_to(value, (max(cases, value.shape[0] if value.ndim == 2 else 1), values["m"].size)))
 
 
-def _standing_gpus(fleet: ChosenMix, lead_months: float) -> tuple[Array, Array]:
-    """Return the owned GPUs of each month before its arrivals and after them."""
-    months, whole = fleet.orders_gpus.size, int(lead_months)
-    before, after = np.zeros(months), np.zeros(months)
-    for k in np.nonzero(fleet.orders_gpus)[0].tolist():
-        first, end = k + whole, k + whole + fleet.life_months
-        after[first:end] += fleet.orders_gpus[k]
-        before[first + 1 : end] += fleet.orders_gpus[k]
-    return before, after
-
-
 # --- Rented hours.
 
 _NO_BOUNDS = {"rent_floor_ratio": 0.0, "rent_cap_ratio": 0.0}
@@ -370,9 +359,14 @@ def priced(case: OwnershipCase, fleet: ChosenMix, demand: Array) -> Ledger:
     ledger.energy, ledger.people, ledger.crew = (np.zeros(months + 1) for _ in range(3))
     deductible, financing_deductible = np.zeros(months + 1), np.zeros(months + 1)
     late = case.number("lead_time_months") % 1.0
-    before, after = _standing_gpus(fleet, case.number("lead_time_months"))
-    wages = wages_usd(case, months)
+    # the owned GPUs of each month before its arrivals and after them
+    before, after = np.zeros(months), np.zeros(months)
     orders = np.nonzero(fleet.orders_gpus)[0]
+    for k in orders.tolist():
+        first = k + int(case.number("lead_time_months"))
+        after[first : first + fleet.life_months] += fleet.orders_gpus[k]
+        before[first + 1 : first + fleet.life_months] += fleet.orders_gpus[k]
+    wages = wages_usd(case, months)
     if orders.size:
         standing = late * before + (1 - late) * after
         use = np.divide(fleet.owned_used_gpus, standing, out=np.zeros(months), where=standing > 1e-9)

@@ -32,13 +32,39 @@ def view(case: OwnershipCase, values: Mapping[str, Any], days: list[date]) -> sh
         return None
     lines = _lines(values)
     service, coverage, ltv = (monthly(lines, name) for name in ("debt_service_usd", "dscr_ratio", "ltv_fraction"))
+    # Coverage counts in months with service, debt to value while more than rounding is owed.
     due, owed = service > 0, monthly(lines, "debt_owed_usd") > _NOTHING_USD
     lowest, highest = _worst_month(np.where(due, -coverage, -np.inf)), _worst_month(np.where(owed, ltv, -np.inf))
+    # A loan that follows the cash available is lent by formula; what a lease pays for is the purchase.
     lent = monthly(lines, "loan_lent_usd")[0] if kind == "loan" else scalar(values, "lease_usd")
     arrival = int(scalar(values, "arrival_month"))
     cash, rate = monthly(lines, "serviced_cash_usd"), case.number(f"{kind}_rate_fraction") / 12
     # LLCR: the cash of the loan's life at its own rate, at the arrival, ÷ what is lent
     worth = float(np.sum(cash * (1 + rate) ** (arrival - np.arange(cash.size))))
+    # The years in which debt is due or outstanding; coverage of a year is that of its months with service.
+    interest, debt, value = (monthly(lines, name) for name in ("interest_usd", "debt_owed_usd", "pledged_value_usd"))
+    year = np.ceil(np.arange(service.size) / 12).astype(int)
+    years: list[shape.LenderYear] = []
+    for number in range(1, int(year.max()) + 1):
+        members = year == number
+        last = int(np.flatnonzero(members)[-1])
+        due_usd, paid = float(service[members].sum()), float(interest[members].sum())
+        if due_usd <= 0 and debt[last] <= _NOTHING_USD:
+            continue
+        available = float(cash[members].sum())
+        years.append(
+            {
+                "year": number,
+                "cash_available_usd": available,
+                "debt_service_usd": due_usd,
+                "interest_usd": paid,
+                "principal_usd": due_usd - paid,
+                "dscr_ratio": available / due_usd if due_usd > 0 else None,
+                "debt_owed_usd": float(debt[last]),
+                "resale_value_usd": float(value[last]),
+                "ltv_fraction": float(debt[last] / value[last]) if value[last] > 1 else None,  # a dollar is worthless
+            }
+        )
     return {
         "financing": kind,
         "lent_usd": float(lent),
@@ -53,7 +79,7 @@ def view(case: OwnershipCase, values: Mapping[str, Any], days: list[date]) -> sh
         "highest_ltv_fraction": None if highest is None else float(ltv[highest]),
         "highest_ltv_month": highest,
         "settled_by_sale_usd": float(monthly(lines, f"own_{kind}_settled_usd").sum()),
-        "years": _years(lines),
+        "years": years,
         "covenants": _covenants(case, coverage, ltv, due, owed, days),
         "strains": _strains(case, lines),
     }
@@ -70,37 +96,6 @@ def _worst_month(values: Array) -> int | None:
     return int(np.argmax(np.round(values, 9))) if np.isfinite(values).any() else None
 
 
-def _years(lines: Mapping[str, Any]) -> list[shape.LenderYear]:
-    """Return the years in which debt is due or outstanding; coverage of a year is that of its months with service."""
-    service, cash, owed, value = (
-        monthly(lines, name) for name in ("debt_service_usd", "serviced_cash_usd", "debt_owed_usd", "pledged_value_usd")
-    )
-    interest = monthly(lines, "interest_usd")
-    year = np.ceil(np.arange(service.size) / 12).astype(int)
-    rows: list[shape.LenderYear] = []
-    for number in range(1, int(year.max()) + 1):
-        members = year == number
-        last = int(np.flatnonzero(members)[-1])
-        due, paid = float(service[members].sum()), float(interest[members].sum())
-        if due <= 0 and owed[last] <= _NOTHING_USD:
-            continue
-        available = float(cash[members].sum())
-        rows.append(
-            {
-                "year": number,
-                "cash_available_usd": available,
-                "debt_service_usd": due,
-                "interest_usd": paid,
-                "principal_usd": due - paid,
-                "dscr_ratio": available / due if due > 0 else None,
-                "debt_owed_usd": float(owed[last]),
-                "resale_value_usd": float(value[last]),
-                "ltv_fraction": float(owed[last] / value[last]) if value[last] > 1 else None,  # a dollar is worthless
-            }
-        )
-    return rows
-
-
 def _covenants(
     case: OwnershipCase, coverage: Array, ltv: Array, due: Flags, owed: Flags, days: list[date]
 ) -> list[shape.Covenant]:
@@ -108,6 +103,7 @@ def _covenants(
 
     Headroom is the share by which the cash available, or the resale value, may fall in that month.
     """
+    # A coverage must not fall below its limit, debt to value not rise above: the sign turns one into the other.
     tests: tuple[tuple[Literal["min_dscr_ratio", "max_ltv_fraction"], Array, Flags, int], ...] = (
         ("min_dscr_ratio", coverage, due, 1),
         ("max_ltv_fraction", ltv, owed, -1),
@@ -158,6 +154,7 @@ def _strains(case: OwnershipCase, lines: Mapping[str, Any]) -> list[shape.Lender
     scale = case.assumptions["residual_scale_ratio"]
     if scale.counts and scale.low is not None:
         worse.append(("resale at the low end of its range", {scale.name: scale.low}))
+    # The debt stays as it was signed: what is due and owed are those of the plan, whatever the news.
     service, owed = monthly(lines, "debt_service_usd"), monthly(lines, "debt_owed_usd")
     due, rows = service > 0, []
     for name, changes in worse:
@@ -170,6 +167,7 @@ def _strains(case: OwnershipCase, lines: Mapping[str, Any]) -> list[shape.Lender
             sums = np.cumsum(series)
             last_year.append(sums - np.concatenate((np.zeros(12), sums))[: sums.size])
         coverage = np.where(due, last_year[0] / np.where(due, last_year[1], 1.0), np.inf)
+        # Hardware that is worth a dollar or less has no ratio that says anything.
         ltv = np.where((owed > _NOTHING_USD) & (value > 1), owed / np.maximum(value, 1.0), 0.0)
         row: shape.LenderStrain = {
             "name": name,

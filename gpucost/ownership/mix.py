@@ -106,6 +106,7 @@ def _from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) -
         spot = OPTIONS[choice.option].interruptible
         rent = Rent(choice.name, choice.option, choice.usd_per_gpu_hour, choice.term_months)
         chosen_terms = {name: getattr(choice, name) for name in _AS_CHOSEN}
+        # Spot is taken GPU by GPU and may carry a part of the demand alone; the other terms are signed by the node.
         share, unit = (spot_share, 1.0) if spot else (1.0, node)
         rents.append(replace(rent, max_share_fraction=share, unit_gpus=unit, **chosen_terms))
     return rents
@@ -127,6 +128,7 @@ def _end_of_rent(case: OwnershipCase) -> dict[str, Any]:
 def rented(case: OwnershipCase, rent: Rent, demand: Array) -> MixSupply:
     """Return a way to rent as a supply, priced by the formulas of the comparison."""
     months = demand.size
+    # A share of the demand is a limit that moves with it; a number of GPUs is one that does not.
     share = rent.max_share_fraction * demand if rent.max_share_fraction < 1 else np.full(months, np.inf)
     most = np.minimum(float(rent.max_gpus), share).astype(np.float64)
     ended = rent.until_months is not None and rent.after_usd_per_gpu_hour is None
@@ -142,6 +144,7 @@ def rented(case: OwnershipCase, rent: Rent, demand: Array) -> MixSupply:
     # the month of signing is paid at its start, undiscounted but for the tax that it saves
     unit = flows @ np.append(scalar(fleet.rates(case, months), "after_tax_ratio"), ratio)
     wait, term = int(rent.lead_time_months), int(rent.term_months)
+    # A contract without a renewal works until its price ends, in whole months.
     last = int(rent.until_months + 1e-9) if ended and rent.until_months is not None else None
     nothing = np.zeros(months)
     return MixSupply(rent.name, True, services, most, rent.unit_gpus, unit, nothing, wait, term, ends_month=last)
@@ -176,8 +179,10 @@ def owned(
     idle = fleet.purchases(case, months, fleet_gpus, orders, life_months, np.zeros(months), **at_once)
     unit = fleet.line(idle, "own_value_usd").sum(axis=1) * node / fleet_gpus
     paid = [np.broadcast_to(np.ravel(idle[name]), months) for name in ("capex_usd", "loan_usd", "lease_usd")]
+    # The budget is of what the owner pays, not of what a lender or a lessor does.
     capital = np.asarray((paid[0] - paid[1] - paid[2]) * node / fleet_gpus)
     ratio = _worth_by_month(case, months)
+    # The energy of idle and of busy servers: their difference is what a GPU in use adds.
     energies = [
         fleet.line(
             fleet.purchases(case, months, fleet_gpus, [0], months + 1, np.full(months, use), lead_time_months=0.0),
@@ -186,6 +191,7 @@ def owned(
         for use in (0.0, 1.0)
     ]
     use_usd = (energies[1] - energies[0]) / fleet_gpus * ratio
+    # In a plan that is shorter whatever is left of it is long enough.
     fewest = min(_SHORTEST_OWNERSHIP_MONTHS, max(1, months - whole))
     supply = MixSupply(
         OWN,
@@ -206,17 +212,6 @@ def owned(
     return supply, Team(OWN, number("staff_minimum_fte"), per_gpu, wages, number("staff_step_fte"))
 
 
-def _renters(case: OwnershipCase, months: int) -> Crew | None:
-    """Return the people and the control plane that renting needs, however much is rented."""
-    share, ratio = case.number("rent_staff_ratio"), _worth_by_month(case, months)
-    fixed = case.number("rent_control_plane_usd_per_month") * ratio
-    people = (case.number("staff_minimum_fte"), case.number("staff_fte_per_1000_gpus") / 1000)
-    if not fixed.any() and not (share and any(people)):
-        return None
-    wages = share * fleet.wages_usd(case, months) * ratio
-    return Crew(OWN, *people, wages, fixed, case.number("staff_step_fte"))
-
-
 def bridging(case: OwnershipCase) -> Rent:
     """Return the rent that carries the demand until an order arrives, as the comparison takes it."""
     bridge = case.assumptions["bridge_usd_per_gpu_hour"].value
@@ -224,18 +219,9 @@ def bridging(case: OwnershipCase) -> Rent:
     price = float(bridge) if isinstance(bridge, (int, float)) and bridge > 0 else rent
     stretch = case.number("rent_stretch_ratio")
     stated = price != rent
+    # A bridge at a price of its own has no end; at that of the rent as asked for it ends with it.
     end = {} if stated else _end_of_rent(case)
     return Rent(BRIDGE, "on_demand", price, stretch_ratio=stretch, supported_usd_per_gpu_hour=rent, indexed=True, **end)
-
-
-def _fleet_sizes(case: OwnershipCase, peak_gpus: float) -> list[float]:
-    """Return the largest fleets on each tier of the network up to the peak: a larger one pays more per GPU."""
-    node = case.number("gpus_per_node")
-    peak = float(np.ceil(max(peak_gpus, 1.0) / node) * node)
-    tiers = [node, case.number("network_1tier_limit_gpus"), case.number("network_2tier_limit_gpus")]
-    sizes = [float(np.floor(size / node) * node) for size in tiers if node <= size < peak]
-    per_gpu = {size: fleet.network_usd_per_gpu(case, size) for size in (*sizes, peak)}
-    return [size for size in sizes if per_gpu[size] < per_gpu[peak]] + [peak]
 
 
 # --- The cheapest mix for a demand by month, as a payload.
@@ -288,6 +274,7 @@ def answer(
     request: Mapping[str, Any],
 ) -> shape.Mix:
     """Find the cheapest mix and explain it."""
+    # The comparison that prices the mix is one of a cluster of the peak: its server, profile and offers.
     peak = float(np.ceil(max(demand.max(), 1.0)))
     case = assemble(catalog, plan, {"gpus": peak, **flags, "months": float(demand.size)}, special)
     # the ways to rent are the plan's, else the market's
@@ -295,6 +282,7 @@ def answer(
     share = parse_fraction(_SPOT_SHARE if stated_share is None else stated_share, "spot share")
     rents = read_entries(case) or _from_market(case, share, np.inf if most is None else float(most))
     (problem, solved, ledger), alone = _cheapest(case, rents, demand, limits)
+    # Every way alone is priced on the same cash flows, so that the saving is not one of the program.
     ids = {entry.source_id for entry in case.assumptions.values()} | {rent.source_id for rent in rents}
     pure = {name: None if option is None else option.ledger.cost_usd for name, option in alone.items()}
     best_pure = min((cost for cost in pure.values() if cost is not None), default=None)
@@ -323,6 +311,18 @@ def answer(
     unproven = []
     if solved.gap_fraction > _PROVEN_GAP_FRACTION:
         unproven = [f"the search stopped at its limit: a cheaper mix may exist, by at most {solved.gap_fraction:.2%}"]
+    leads = {supply.name: supply.lead_months for supply in problem.supplies}
+    pure_rows: list[shape.Pure] = []
+    for name, cost in pure.items():
+        note = ""
+        if cost is None and leads[name]:
+            note = f"cannot carry the demand alone: nothing works before month {leads[name] + 1}"
+        elif cost is None:
+            note = "cannot carry the demand alone: its limit is below the demand, or the budget too small"
+        pure_rows.append({"option": name, "cost_usd": cost, "note": note})
+    cash = ledger.in_cash()
+    cash["total_usd"] = np.sum([*cash.values()], axis=0)
+    cash_rows = zip(*(flows.tolist() for flows in cash.values()), strict=True)
     used = {name for name, gpus in solved.used_gpus.items() if gpus.any()}
     saving = None if best_pure is None else max(0.0, best_pure - ledger.cost_usd)  # the search takes the single one too
     return {
@@ -332,11 +332,14 @@ def answer(
         "said": [_EXPLAINED, *([_BENT] if case.bent else [])],
         "cost_usd": ledger.cost_usd,
         "plan": plan_,
-        "pure": _pure_rows(problem, pure),
+        "pure": pure_rows,
         "best_pure_usd": best_pure,
         "saving_usd": saving,
         "months": _month_rows(problem, solved, rate_of(case)),
-        "cash_by_month": _cash_rows(ledger),
+        "cash_by_month": [
+            cast(shape.MixCash, {"month": month, **dict(zip(cash, row, strict=True))})
+            for month, row in enumerate(cash_rows)
+        ],
         "marginal_values": _marginal_rows(solved),
         "gap_fraction": solved.gap_fraction,
         "supplies": supplies,
@@ -360,11 +363,20 @@ def _cheapest(
     """
     # From the largest fleet down: what a smaller one may save is the dearer tier, and its ways to rent are the same.
     owning = limits.get("own", case.special.get("own", True))
-    sizes = _fleet_sizes(case, demand.max()) if owning else [0.0]
+    sizes = [0.0]
+    if owning:
+        # The largest fleet on each tier of the network whose GPUs cost less than those of the largest of all.
+        node = case.number("gpus_per_node")
+        peak = float(np.ceil(max(demand.max(), 1.0) / node) * node)
+        tiers = [node, case.number("network_1tier_limit_gpus"), case.number("network_2tier_limit_gpus")]
+        sizes = [float(np.floor(size / node) * node) for size in tiers if node <= size < peak]
+        per_gpu = {size: fleet.network_usd_per_gpu(case, size) for size in (*sizes, peak)}
+        sizes = [size for size in sizes if per_gpu[size] < per_gpu[peak]] + [peak]
     mixes: list[PricedMix] = []
     alone: dict[str, PricedMix | None] = {}
     for number, size in enumerate(reversed(sizes)):
         problem = problem_of(case, rents, demand, limits, size, is_largest=number == 0)
+        # Units that need not be whole cost less than any mix: where even those are dearer, no search is needed.
         hopeless = number > 0 and program.least_usd(problem) > _CLEARLY * mixes[0].solved.cost_usd
         try:
             solved, single = _searched(problem, limits, smaller=number > 0, hopeless=hopeless)
@@ -402,6 +414,7 @@ def _cheapest(
 def _priced(case: OwnershipCase, rents: list[Rent], problem: program.MixProblem, solved: program.Solution) -> PricedMix:
     """Price what the program chose on the formulas of the comparison."""
     nothing = np.zeros(problem.months)
+    # Orders are counted in GPUs; what is rented by use has no units that are signed.
     bought = next((supply for supply in problem.supplies if supply.name == OWN), None)
     orders = nothing if bought is None else solved.units.get(OWN, nothing) * bought.unit_gpus
     units = {supply.name: supply.unit_gpus for supply in problem.supplies}
@@ -478,15 +491,27 @@ def problem_of(
     supplies = [rented(case, rent, demand) for rent in rents]
     team, bridge = None, None
     if fleet_gpus:
+        # A fleet below the largest keeps to its tier of the network; the largest to what is stated alone.
         stated = limits.get("max_owned_gpus", case.special.get("max_owned_gpus"))
         most = np.inf if stated is None else float(stated)
         life = int(limits.get("life_months") or 60)
         supply, team = owned(case, demand, fleet_gpus, life, most if is_largest else min(most, fleet_gpus))
         supplies.insert(0, supply)
+        # The wait for an order is bridged by rent that only an order allows; at its own price it is also a way to
+        # rent.
         if case.number("lead_time_months"):
             bridge = replace(rented(case, bridging(case), demand), bridges=OWN)
             if case.assumptions["bridge_usd_per_gpu_hour"].value:
                 supplies.append(bridge)
+    # People and a control plane that renting needs, however much is rented.
+    crew = None
+    ratio = _worth_by_month(case, demand.size)
+    control_usd = case.number("rent_control_plane_usd_per_month") * ratio
+    share = case.number("rent_staff_ratio")
+    people = case.number("staff_minimum_fte"), case.number("staff_fte_per_1000_gpus") / 1000
+    if control_usd.any() or (share and any(people)):
+        wages = share * fleet.wages_usd(case, demand.size) * ratio
+        crew = Crew(OWN, *people, wages, control_usd, case.number("staff_step_fte"))
     budget = limits.get("budget_usd", case.special.get("budget_usd"))
     if budget is not None and float(budget) < 0:
         raise UsageError(f"budget_usd = {budget!r} must not be negative.")
@@ -495,23 +520,9 @@ def problem_of(
         tuple(supplies),
         None if budget is None else float(budget),
         team,
-        _renters(case, demand.size),
+        crew,
         bridge,
     )
-
-
-def _pure_rows(problem: program.MixProblem, pure: Mapping[str, float | None]) -> list[shape.Pure]:
-    """Return what each way alone would cost, or why it cannot carry the demand."""
-    leads = {supply.name: supply.lead_months for supply in problem.supplies}
-    rows: list[shape.Pure] = []
-    for name, cost in pure.items():
-        note = ""
-        if cost is None and leads[name]:
-            note = f"cannot carry the demand alone: nothing works before month {leads[name] + 1}"
-        elif cost is None:
-            note = "cannot carry the demand alone: its limit is below the demand, or the budget too small"
-        rows.append({"option": name, "cost_usd": cost, "note": note})
-    return rows
 
 
 def plan_rows(problem: program.MixProblem, solved: program.Solution, ledger: Ledger) -> list[shape.PlanRow]:
@@ -530,6 +541,7 @@ def plan_rows(problem: program.MixProblem, solved: program.Solution, ledger: Led
                 for k, flows in ledger.contracts.get(name, {}).items()
             ]
         used = solved.used_gpus[name] > program.TOLERANCE
+        # Beside what is signed, use costs: energy of owned servers, services and hours of rented ones.
         if used.any():
             cost = ledger.worth(ledger.energy if name == OWN else ledger.services[name])
             if name in ledger.by_use:
@@ -594,20 +606,11 @@ def _month_rows(problem: program.MixProblem, solved: program.Solution, rate: flo
     for month in range(problem.months):
         used = {f"{s.name}_gpus": float(solved.used_gpus[s.name][month]) for s in problem.supplies}
         idle = sum(float(gpus[month] - solved.used_gpus[name][month]) for name, gpus in solved.capacity_gpus.items())
+        # From the present value back to the money of the month, which is paid at its end.
         value = float(np.asarray(demand_value)[month]) * (1 + rate) ** (month + 1)
         row = {"month": month + 1, "demand_gpus": float(problem.demand_gpus[month]), **used}
         rows.append(cast(shape.MixMonth, row | {"idle_gpus": idle, "marginal_usd_per_gpu_month": value}))
     return rows
-
-
-def _cash_rows(ledger: Ledger) -> list[shape.MixCash]:
-    """Return the cash by month: servers from order to sale, energy, people, rent, services, financing and tax."""
-    columns = ledger.in_cash()
-    columns["total_usd"] = np.sum([*columns.values()], axis=0)
-    rows = zip(*(flows.tolist() for flows in columns.values()), strict=True)
-    return [
-        cast(shape.MixCash, {"month": month, **dict(zip(columns, row, strict=True))}) for month, row in enumerate(rows)
-    ]
 
 
 def _marginal_rows(solved: program.Solution) -> list[shape.Marginal]:
@@ -661,6 +664,7 @@ def lead(
     saving: float | None,
 ) -> str:
     """Say the plan in one or two sentences; a wide gap comes first."""
+    # Signings of one supply at several times are one figure here; the plan has each.
     parts: dict[str, float] = {}
     for row in plan:
         if row["signed_in_month"] is not None and row["gpus"] is not None:

@@ -90,6 +90,7 @@ class Renter(Struct, frozen=True, dict=True):
     @cached_property
     def rates(self) -> InterruptionRates:
         """How often offers are interrupted."""
+        # Kept with the catalog: the table is read once for all questions of a process.
         if "interruptions" not in self.catalog.derived:
             self.catalog.derived["interruptions"] = InterruptionRates(self.catalog.rows("spot"))
         rates: InterruptionRates = self.catalog.derived["interruptions"]
@@ -158,6 +159,7 @@ class Renter(Struct, frozen=True, dict=True):
         until = None if offer is None else last_day(self.catalog, offer)
         if offer is None or until is None:
             return choice
+        # A discount that ends leaves the price of its list; a contract without one leaves the market.
         after, note = offer.list_usd_per_gpu_hour, "the price of its list"
         if after is None and (lasting := self.lasting) is not None:
             after = lasting.usd_per_gpu_hour * lasting.paid_ratio
@@ -181,6 +183,7 @@ def layered(
     if offer is None:
         return {}
     price = expected or offer.usd_per_gpu_hour
+    # What one's own book changed has the quote as its list price.
     quoted = offer.usd_per_gpu_hour if offer.book != "user" else offer.list_usd_per_gpu_hour
     listed_price = listed(quoted, credits_usd)
     layers = LayeredPrice(price_book=offer.book, price_kind=offer.price_kind)
@@ -230,6 +233,7 @@ def _by_the_hour(offer: Offer) -> bool:
 def by_use(renter: Renter, provider: str | None) -> RentChoice | None:
     """Return what an hour costs without a commitment: of the provider, else of the market; None where nobody says."""
     try:
+        # What a provider sells for a term alone is followed by the market.
         if provider:
             choice = rent_of_provider(renter, provider, None, None)
             if choice.billing == "per_use":
@@ -251,6 +255,7 @@ def other_choices(renter: Renter, provider: str | None, rented: Offer | None = N
 
     Terms on which the rent is asked for already are no other choice.
     """
+    # Each term once, by the first offer that has it: a list of all offers is another question.
     choices = []
     for name, accepts in _OTHER_TERMS.items():
         if rented is not None and accepts(rented):
@@ -317,6 +322,7 @@ def _read_quote(name: str, text: str, rates: Rates = lambda code: 1.0) -> Entry:
     >>> round(_read_quote("acme", "1460/month, until 2027-06-30, then 2.2/h")["rent_usd_per_gpu_hour"], 6)
     2.0
     """
+    # Hedges are read last: they are ratios to the price, which the upfront part may still raise.
     price, *terms = (part.strip() for part in text.split(","))
     entry: Entry = {"name": name, "rent_usd_per_gpu_hour": _price(price, f"quote {name!r}", rates)}
     plain = {"rent_billing": "per_use", "rent_term_months": 0.0, "rent_upfront_fraction": 0.0}
@@ -332,6 +338,7 @@ def _price(text: str, origin: str, rates: Rates) -> float:
     """Read a price per GPU, of an hour or a month, in USD or in another currency."""
     monthly = _PER_MONTH.search(text.strip())
     bare = _hourly(_PER_MONTH.sub("", text.strip())).replace("€", "EUR ").replace("£", "GBP ")
+    # The currency may stand on either side of the number.
     code = _CURRENCY.search(bare)
     usd = parse_usd(_CURRENCY.sub("", bare), origin)
     if code:
@@ -365,6 +372,7 @@ def _hedged(entry: Entry, origin: str) -> Entry:
         if floor is not None or cap is not None:
             raise UsageError(f"{origin}: a fixed price has no floor and no cap. Leave one of the two out.")
         entry |= {"rent_path_basis": "flat", "rent_decline_fraction": 0.0}
+    # Ratios, not prices: the price may be changed by a scenario, and its bounds move with it.
     if floor is not None:
         entry["rent_floor_ratio"] = floor / price
     if cap is not None:
@@ -633,6 +641,7 @@ def newer_chip(
         raise UsageError(f"refresh_gpu = {refresh_gpu!r}: say when, such as --set refresh_month=24.")
     newer = catalog.accelerator(refresh_gpu)
     first, then = defaults, {**defaults, **server_inputs(catalog, registry, newer)}
+    # Speeds and prices are those of servers, whose numbers of chips may differ.
     nodes = _number(then, "gpus_per_node") / _number(first, "gpus_per_node")
     rows = {row["id"]: row for row in catalog.rows("accelerators")}
     ends = sorted(

@@ -426,6 +426,7 @@ class Registry:
             raise UsageError(
                 f"{origin}: {name} is a whole number of months and takes no range; leave low and high out."
             )
+        # An end that is left out is the value itself: certain to that side.
         if low is not None or high is not None:
             low, high = value if low is None else low, value if high is None else high
         if low is not None and not low <= value <= high:
@@ -570,6 +571,7 @@ def write_plan(
         if kind and names_file(kind, setting) and os.path.dirname(setting):
             setting = os.path.abspath(setting)  # a file in another folder, wherever the plan is written
         lines.append(f"{name} = {as_toml(setting)}")
+    # Trailing zeros are what a shorter list means anyway.
     resale = [round(value, 6) for value in tables["residual_by_year"][1:]]
     while resale and resale[-1] == 0:
         resale.pop()
@@ -654,6 +656,7 @@ def apply(defaults: dict[str, Assumption], profile: str | None, accelerator: Acc
     """Put a profile's values in place of the defaults, as assumptions; return what must be said of it."""
     if profile is not None and profile not in PROFILES:
         raise UsageError(f"profile = {profile!r} is not one of {', '.join(PROFILES)}.")
+    # The usual profile hangs on the form of the accelerator.
     if profile is None and accelerator is None:
         return "none, as no accelerator is named"
     name = profile or _usual_profile(accelerator, gpus) if accelerator else str(profile)

@@ -80,6 +80,7 @@ def _operation(arguments: Mapping[str, object], gpus: float, value_bytes: float)
     kind = next((name for name in _NAMES if arguments.get(name)), None)
     if kind is None:
         raise UsageError("name an operation (--matmul, --attention, --norm …) or a whole step (--model).")
+    # An error about the sizes names the option that they stand at.
     text, flag = str(arguments[kind]), f"--{kind.replace('_', '-')}"
     if kind == "matmul":
         m, n, k = (np.full(1, size) for size in _sizes(text, ("m", "n", "k"), flag))
@@ -249,7 +250,8 @@ def one_operation(
     values, year = training_calibration(catalog).values, usual_year(hardware, latest_year(catalog.as_of))
     efficiency = resolve(values, hardware, software_codes([TYPICAL]), year)
     group = net.tier(links_of(hardware, efficiency), np.full(1, max(gpus, 1.0)), np.ones(1))
-    nominal_gb_per_s = _group_gb_per_s(hardware, gpus)
+    nominal_links = net.links(hardware, np.ones(1), np.ones(1), np.zeros(1), np.zeros(1))
+    nominal_gb_per_s = net.tier(nominal_links, np.full(1, max(gpus, 1.0)), np.ones(1)).gb_per_s
 
     def seconds(operation: NamedOperation, at: str) -> float:
         """Return the time expected with the calibrated efficiencies of a tuned stack: the slowest roof they allow."""
@@ -302,12 +304,6 @@ def one_operation(
     return answer
 
 
-def _group_gb_per_s(hardware: HardwareColumns, gpus: float) -> Any:
-    """Return the nominal bandwidth that a group of the first so many GPUs sees."""
-    link = net.links(hardware, np.ones(1), np.ones(1), np.zeros(1), np.zeros(1))
-    return net.tier(link, np.full(1, max(gpus, 1.0)), np.ones(1)).gb_per_s
-
-
 def _chip_peak(hardware: HardwareColumns, precision: str, chip: str) -> Any:
     """Return the dense peak at a precision, or say that the chip lacks it."""
     peak = peak_tflops(hardware, np.array([code_of(precision, PRECISIONS, "precision")]))
@@ -338,6 +334,7 @@ def _roof(chip: str, system: str, precision: str, hardware: HardwareColumns, pea
 
 def _point(name: str, work: roofline.Operation, verdict: roofline.Verdict, time_s: float, share: float) -> Point:
     """Return one operation as a row: where it stands and what bounds it."""
+    # A copy multiplies nothing: its intensity is no number that a chart could show.
     intensity = float(verdict.intensity_flop_per_byte[0])
     flop = float(work.flop[0])
     return {
@@ -371,6 +368,7 @@ def whole_step(catalog: Catalog, question: throughput.LayoutQuestion) -> UnderRo
     calibration = training_calibration(catalog)
     case = throughput.case_of(layouts, calibration)
     hardware, step = case.hardware, throughput.step_of(layouts, calibration, case)
+    # Matrix units compute at the precision asked for, all else in 16 bits.
     matrix_peak = _chip_peak(hardware, layout["precision"], accelerator.id)
     points, total_s = list[Point](), float(step.total_s[0])
     for name, work in roofline.step_work(case, step).items():

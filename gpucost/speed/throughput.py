@@ -191,6 +191,7 @@ def _interval_of(layouts: Layouts, calibration: Calibration, case: TrainingCase,
     """Return the 80 % range of the speed of stated layouts."""
     alike = _alike_of(layouts, calibration, case)
     traits = cal.traits(alike, step, stated_layout=True)
+    # Runs of one's own that are alike narrow the range that strangers' measurements left.
     closer = narrowing(calibration.runs_of(layouts.question.software), alike)
     low, high = interval(step.tokens_per_s_per_gpu, traits, calibration.ranges, cal.ceiling(step), closer)
     # What the question leaves open widens the range to the side on which the other choice lies.
@@ -276,9 +277,11 @@ def explicit_layouts(catalog: Catalog, question: LayoutQuestion) -> Layouts:
         raise UsageError(
             f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}. Give one length, or single values."
         )
+    # Names are resolved once each: a column of a million cases names the same few.
     models, gpus = _texts(question.model, count), _texts(question.gpu, count)
     architectures = {name: catalog.architecture(name) for name in dict.fromkeys(models)}
     keys = {name: key_of(catalog, name, question.system) for name in dict.fromkeys(gpus)}
+    # The same chips in a machine without their own links.
     if question.links == "pcie":
         keys = {name: over_pcie(key) for name, key in keys.items()}
     key = _positions(gpus, keys)
@@ -369,6 +372,7 @@ _MOST_ALTERNATIVES = 20  # layouts behind the best in an answer
 def single(catalog: Catalog, question: LayoutQuestion) -> shape.Timed:
     """Answer one question: the layout given, else the fastest found, with the step by part and what bounds each."""
     timed = _explicit_answer(catalog, question) if question.explicit else _searched_answer(catalog, question)
+    # A measured speed is certain: nothing that is left open would narrow it.
     if (own_speed := question.own_speed) is not None:
         timed = _with_own(timed, own_speed, catalog.accelerator(timed["gpu"]))
     if question.data_flow != DataFlow():
@@ -408,6 +412,7 @@ def _with_data(timed: shape.Timed, question: LayoutQuestion, architecture: Archi
     assert loading is not None
     gpus = timed["layout"]["gpus"]
     feeding = loading.feeding(timed["tokens_per_s"], gpus)
+    # What a loader feeds has a range of its own: neither end of the speed is beyond it.
     most = float(loading.tokens_per_s(gpus)) / gpus
     timed = {
         **timed,
@@ -443,6 +448,7 @@ def _with_own(timed: shape.Timed, own_speed: OwnSpeed, chip: Accelerator) -> sha
     work = StepWork(layout["precision"], layout["global_batch"] * sequence, flop)
     check(own_speed, [chip], layout["gpus"], work)
     speed = own_speed.tokens_per_s(chip, layout["gpus"], work)
+    # A measurement has a width, too, and no speed is beyond the peak.
     low, high = (float(end) for end in ends(np.array(speed), most_tokens_per_s(chip, work)))
     # One measured figure corrects all of the step alike: nothing says which part was slower.
     ratio = speed / timed["tokens_per_s_per_gpu"]
@@ -472,6 +478,7 @@ def case_of(layouts: Layouts, calibration: Calibration) -> TrainingCase:
 
 def _explicit_answer(catalog: Catalog, question: LayoutQuestion) -> shape.Timed:
     """Answer for the layout as given, or raise with the reason why it cannot exist."""
+    # One row: the path of a column of one.
     layouts, calibration = explicit_layouts(catalog, question), training_calibration(catalog)
     case = case_of(layouts, calibration)
     code = int(grid.reason_codes(case.shape, case.hardware, layouts.layout, layouts.sequence_tokens)[0])
@@ -566,6 +573,7 @@ def _described(layouts: Layouts, case: TrainingCase, calibration: Calibration) -
     usable_gib = float(usable_bytes(case.hardware.memory_gib)[0]) / GIB
     architecture, key = layouts.architectures[0], layouts.keys[0]
     sequence, layout = case.recipe.sequence_tokens, case.layout
+    # HFU counts what recomputation does again; MFU what the model needs.
     hardware_flop = float(transformer.hardware_flop(case.shape, sequence, layout.recompute, layout.flash)[0])
     speed, peak = float(step.tokens_per_s_per_gpu[0]), float(step.model_tflops[0] / step.mfu_fraction[0])
     answer: shape.Timed = {
