@@ -318,7 +318,7 @@ def tco(
     # the answer's own request names the cluster, also where a plan or a model of the workload decides it
     # a plan has values with ranges, an argument a plain one
     for name in ("gpus", "gpu"):
-        stated = flags.get(name) or file.given.get(name) or file.special.get(name)
+        stated = flags.get(name) or file.inputs.get(name) or file.special.get(name)
         if name not in request and stated:
             value = getattr(stated, "value", stated)
             request[name] = int(value) if isinstance(value, float) else value
@@ -364,7 +364,7 @@ def _comparison(
     workload = {**file.special, **special}
     refuse_idle(question_, workload, workload)
     if workload.get("model") or workload.get("tokens_per_month") is not None:
-        inputs = {**{name: entry.value for name, entry in file.given.items()}, **flags}
+        inputs = {**{name: entry.value for name, entry in file.inputs.items()}, **flags}
         flags = {**flags, **inputs_of(facts, workload, inputs, _serving_speed)}
     return facts, file, flags, special, arguments
 

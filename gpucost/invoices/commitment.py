@@ -12,16 +12,8 @@ from gpucost.answers.invoices import CommitLevel, Commitment, CommittedMonth, Ru
 from gpucost.arguments.kinds import numbers
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import in_small, read_table, repeated, shown
-from gpucost.money.commitments import (
-    Agreement,
-    Usage,
-    advised,
-    level,
-    of_kind,
-    quantile,
-    regret,
-    stacked,
-)
+from gpucost.money import commitments
+from gpucost.money.commitments import Agreement, Usage
 from gpucost.money.private_discount import paid_fraction
 from gpucost.schemas import typed
 from gpucost.units import (
@@ -209,11 +201,11 @@ def _read_usage(path: str) -> tuple[Usage, list[str]]:
     header, rows = read_table(path)
     columns = []
     for names in (TIMES, AMOUNTS):
-        named = [name for name in names if name in header]
-        if len(named) > 1:
-            reason = f"has the columns {named[0]} and {named[1]}, which may differ. Keep one."
+        matches = [name for name in names if name in header]
+        if len(matches) > 1:
+            reason = f"has the columns {matches[0]} and {matches[1]}, which may differ. Keep one."
             raise DataError(reason, file=path, row=1)
-        columns.append(named[0] if named else "")
+        columns.append(matches[0] if matches else "")
     times, amount = columns
     if not times or not amount or not rows:
         hint = in_small(header, () if times and amount else TIMES + AMOUNTS)
@@ -305,7 +297,7 @@ def committed(
     today, listed = datetime.fromisoformat(frame["as_of"]), terms.price
     active = [
         agreement
-        for agreement in of_kind(agreements, "reservation", "savings_plan")
+        for agreement in commitments.of_kind(agreements, "reservation", "savings_plan")
         if agreement.start <= today < agreement.end
     ]
     terms, price = _stacked_prices(today, agreements, terms)
@@ -313,17 +305,17 @@ def committed(
     ratio = max(1 - terms.committed_price / price, 0.0)
     has = sum(agreement.covered_gpus for agreement in active)
     alone, buy = (
-        advised(usage.gpus, price, terms.committed_price, terms.step_gpus, committed_gpus)
+        commitments.advised(usage.gpus, price, terms.committed_price, terms.step_gpus, committed_gpus)
         for committed_gpus in (0.0, has)
     )
     # Where more is committed than one would commit anew, the advice is that smaller amount: what ends is let go.
     best = has + buy if buy else min(alone, has)
-    low, high = quantile(usage.gpus, 0.1), quantile(usage.gpus, 0.9)
+    low, high = commitments.quantile(usage.gpus, 0.1), commitments.quantile(usage.gpus, 0.9)
     # What a reader may choose instead, and what each costs.
     marks = {
         "nothing": 0.0,
         "10 % of hours": low,
-        "half of hours": quantile(usage.gpus, 0.5),
+        "half of hours": commitments.quantile(usage.gpus, 0.5),
         "advised": best,
         "90 % of hours": high,
         "peak": float(usage.gpus.max()),
@@ -331,9 +323,9 @@ def committed(
     }
     levels: list[CommitLevel] = []
     for name, gpus in marks.items():
-        cost_level = level(usage.gpus, gpus, price, terms.committed_price)
+        cost_level = commitments.level(usage.gpus, gpus, price, terms.committed_price)
         # regret: had the demand stayed at its 10 % or its 90 % level
-        low_usd, high_usd = (regret(gpus, demand, price, terms.committed_price) for demand in (low, high))
+        low_usd, high_usd = (commitments.regret(gpus, demand, price, terms.committed_price) for demand in (low, high))
         levels.append(
             {
                 "level": name,
@@ -396,7 +388,7 @@ def committed(
         "levels": sorted(levels if has else levels[:-1], key=lambda row: row["gpus"]),
         "bill": [
             {"line": name, "cost_usd": cost}
-            for name, cost in stacked(usage, listed, agreements).items()
+            for name, cost in commitments.stacked(usage, listed, agreements).items()
             if cost or name in ("at list", "total")
         ],
         "rungs": rungs,
@@ -414,7 +406,9 @@ def _stacked_prices(today: datetime, agreements: Sequence[Agreement], terms: Com
     """
 
     def now(kind: str) -> list[Agreement]:
-        return [agreement for agreement in of_kind(agreements, kind) if agreement.start <= today < agreement.end]
+        return [
+            agreement for agreement in commitments.of_kind(agreements, kind) if agreement.start <= today < agreement.end
+        ]
 
     # The best percentage in force comes off a commitment's price as off the list's.
     share = min((paid_fraction(agreement.fraction, None, terms.price) for agreement in now("private")), default=1.0)

@@ -14,20 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers.invoices import Anomaly, Forecast
+from gpucost.invoices import reconciliation
 from gpucost.invoices.reading import Charges
-from gpucost.invoices.reconciliation import (
-    RATE_FLAGS,
-    Book,
-    InvoiceQuestion,
-    Window,
-    by_money,
-    name_of,
-    overlap,
-    planned_period,
-    rates_of,
-    used_period,
-    within,
-)
+from gpucost.invoices.reconciliation import Book, InvoiceQuestion, Window
 
 Array = NDArray[np.float64]
 
@@ -46,13 +35,16 @@ class InvoiceOutlook(TypedDict):
 
 def beside(invoice: Sequence[Charges], plan: Sequence[Charges], question: InvoiceQuestion) -> InvoiceOutlook:
     """Return what stands out against the plan, and what the year will cost."""
-    rates = rates_of([*invoice, *plan], question.budget, question.paid, RATE_FLAGS)
-    budget, paid = by_money(rates, "budget_usd_per_unit"), by_money(rates, "paid_usd_per_unit")
+    rates = reconciliation.rates_of([*invoice, *plan], question.budget, question.paid, reconciliation.RATE_FLAGS)
+    budget, paid = (
+        reconciliation.by_money(rates, "budget_usd_per_unit"),
+        reconciliation.by_money(rates, "paid_usd_per_unit"),
+    )
     if not plan:
-        return {"anomalies": [], "forecast": forecast(invoice, plan, used_period(invoice), paid, budget)}
+        return {"anomalies": [], "forecast": forecast(invoice, plan, reconciliation.used_period(invoice), paid, budget)}
     # Days are compared where plan and invoice both have them; the forecast looks at all of the plan.
-    window = overlap(planned_period(plan), used_period(invoice))
-    cut = within(plan, window)
+    window = reconciliation.overlap(reconciliation.planned_period(plan), reconciliation.used_period(invoice))
+    cut = reconciliation.within(plan, window)
     return {
         "anomalies": anomalies(
             invoice, cut, Book(cut, question.mapped, question.hardware, invoice), window, paid, budget
@@ -97,7 +89,7 @@ def forecast(
     planned = None
     if plan:
         spread: Window = (datetime.combine(first, time()), datetime.combine(end, time()) + timedelta(days=1))
-        inside = [charge for charge in within(plan, spread) if charge.category == "Usage"]
+        inside = [charge for charge in reconciliation.within(plan, spread) if charge.category == "Usage"]
         planned = round(sum(charge.effective * budget[charge.money] for charge in inside), 2)
     total = round(so_far + to_come, 2)
     low, high = (round(so_far + left * float(week), 2) for week in (min(weeks), max(weeks)))
@@ -162,7 +154,7 @@ def anomalies(
                 continue
             key = book.product(charge)
             if key is None:
-                unplanned.setdefault(name_of(charge), []).append(charge)
+                unplanned.setdefault(reconciliation.name_of(charge), []).append(charge)
             else:
                 sides.setdefault(key, ([], []))[number].append(charge)
     remarks: list[Anomaly] = []

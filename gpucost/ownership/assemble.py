@@ -153,9 +153,9 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     flagged = {name: value for name, value in special.items() if value is not None}
     special = {**plan.special, **flagged}
     # Inputs as stated, by the plan and over it by flags; what a flag overrules is checked, too.
-    for name, value in plan.given.items():
+    for name, value in plan.inputs.items():
         registry.read(name, value, plan.origin)
-    stated = {**plans.special_inputs(plan.special), **plan.given, **plans.special_inputs(flagged)}
+    stated = {**plans.special_inputs(plan.special), **plan.inputs, **plans.special_inputs(flagged)}
     stated.update({name: as_given(value) for name, value in flags.items() if value is not None})
     for name in stated:
         if name not in registry.inputs:

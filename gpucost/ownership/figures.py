@@ -29,17 +29,18 @@ _WORTH = ("own_value_usd", "rent_total_usd")
 
 def figures(values: Mapping[str, Any], count: int) -> dict[str, Array]:
     """Return the figures of cases whose months were evaluated; NaN where there is none."""
-    own, rent = _worth(values, "own_value_usd", None), _worth(values, "rent_total_usd", "discount_ratio")
+    own_usd = _worth(values, "own_value_usd", None)
+    rent_usd = _worth(values, "rent_total_usd", "discount_ratio")
     saving = np.broadcast_to(values["saving_in_cash_usd"], (count, values["m"].shape[1]))
     discount = cashflow.discount(np.ravel(values["monthly_rate_fraction"]), saving.shape[1] - 1)
     needed = np.full(count, np.nan)
     if values["rent_billing"] != "take_or_pay":  # whose cost no hour in use changes
         needed = _even_at(values, "utilisation_fraction", _UTILISATION_SEARCH, count)
     columns = {
-        "own_npv_usd": own,
-        "rent_npv_usd": rent,
-        "saving_usd": rent - own,
-        **_levels(values, own, rent),
+        "own_npv_usd": own_usd,
+        "rent_npv_usd": rent_usd,
+        "saving_usd": rent_usd - own_usd,
+        **_levels(values, own_usd, rent_usd),
         # owning instead of renting as an investment, paid in cash, on what it saves each month
         "irr_fraction": (1 + internal_rates(saving)) ** 12 - 1,
         "payback_months": cashflow.payback_months(saving),
@@ -144,7 +145,7 @@ def _worth(values: Mapping[str, Any], name: str, ratio: str | None) -> Array:
     return np.asarray(np.sum(values[name] if ratio is None else values[name] * values[ratio], axis=-1))
 
 
-def _levels(values: Mapping[str, Any], own: Array, rent: Array) -> dict[str, Array]:
+def _levels(values: Mapping[str, Any], own_usd: Array, rent_usd: Array) -> dict[str, Array]:
     """Return the levelised prices before tax of either side: of allocated, owned and productive hours, and of tokens.
 
     A cost after tax is met by a price of which 1 − tax rate is left: divided by hours × that share it is before tax.
@@ -157,7 +158,7 @@ def _levels(values: Mapping[str, Any], own: Array, rent: Array) -> dict[str, Arr
     with np.errstate(divide="ignore", invalid="ignore"):
         used = hours / (owned * np.ravel(values["after_tax_ratio"]))
         mtok_per_hour = np.where(speed > 0, speed, np.nan) * SECONDS_PER_HOUR / 1e6
-        for side, worth in (("levelised", own), ("levelised_rent", rent)):
+        for side, worth in (("levelised", own_usd), ("levelised_rent", rent_usd)):
             per_hour = np.where(hours != 0, worth / hours, np.nan)
             prices = {
                 "gpu_hour": per_hour,

@@ -313,13 +313,13 @@ def answer(
         unproven = [f"the search stopped at its limit: a cheaper mix may exist, by at most {solved.gap_fraction:.2%}"]
     leads = {supply.name: supply.lead_months for supply in problem.supplies}
     pure_rows: list[shape.Pure] = []
-    for name, cost in pure.items():
+    for name, alone_usd in pure.items():
         note = ""
-        if cost is None and leads[name]:
+        if alone_usd is None and leads[name]:
             note = f"cannot carry the demand alone: nothing works before month {leads[name] + 1}"
-        elif cost is None:
+        elif alone_usd is None:
             note = "cannot carry the demand alone: its limit is below the demand, or the budget too small"
-        pure_rows.append({"option": name, "cost_usd": cost, "note": note})
+        pure_rows.append({"option": name, "cost_usd": alone_usd, "note": note})
     cash = ledger.in_cash()
     cash["total_usd"] = np.sum([*cash.values()], axis=0)
     cash_rows = zip(*(flows.tolist() for flows in cash.values()), strict=True)

@@ -258,7 +258,7 @@ class Given(Struct, frozen=True):
 class PlanFile(Struct):
     """A plan as it was written: given inputs, special names, scenarios and further rent options."""
 
-    given: dict[str, Given] = field(default_factory=dict)
+    inputs: dict[str, Given] = field(default_factory=dict)
     special: dict[str, Any] = field(default_factory=dict)
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     rent_options: list[dict[str, Any]] = field(default_factory=list)
@@ -279,7 +279,7 @@ def plan_from_mapping(
     input_names = set(names)
     plan = PlanFile(origin=origin)
     _sort(content, input_names, plan, arguments, origin)
-    once(plan.given, plan.special, origin)
+    once(plan.inputs, plan.special, origin)
     return plan
 
 
@@ -310,8 +310,8 @@ def _sort(content: Mapping[str, Any], input_names: set[str], plan: PlanFile, arg
             _once(plan.special, [name], origin)
             plan.special[name] = special_value(name, value, origin, arguments)
         elif name in input_names:
-            _once(plan.given, [name], origin)
-            plan.given[name] = as_given(value, f"{origin}:{name}")
+            _once(plan.inputs, [name], origin)
+            plan.inputs[name] = as_given(value, f"{origin}:{name}")
         elif isinstance(value, Mapping):
             _sort(value, input_names, plan, arguments, origin)
         else:

@@ -190,7 +190,7 @@ def test_goodput_sets_how_many_hours_must_be_rented():
 
 
 def _case(**changes):
-    plan = PlanFile(given={}, special={})
+    plan = PlanFile(inputs={}, special={})
     flags = {
         **REFERENCE,
         "network_fraction": 0.2,
