@@ -440,6 +440,9 @@ def main() -> int:
     outdated = [output.path for output in OUTPUTS if due(output) and stale(output, not options.check)]
     for path in outdated:
         print(f"out of date: {path}" if options.check else f"written: {path}")
+    if options.check and not options.files:
+        unseen = [output.path for output in OUTPUTS if not (due(output) or output.when_named)]
+        print(f"not looked at, for they take minutes or a test holds them: {', '.join(unseen)}")
     if options.check and outdated:
         print("run: python -m docs.generate")
     return 1 if options.check and outdated else 0

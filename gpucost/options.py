@@ -8,8 +8,8 @@ counts as one more interruption per node; any other must end within one purchase
 fast enough, or the offer is refused with the reason.
 """
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -47,7 +47,7 @@ class OptionRule(Struct, frozen=True):
         return f"the longest purchase as {self.label} is {self.longest_hours / 24:g} days: {self.reference}"
 
 
-# how the cells of options.csv are read; the columns that are not named here are yes or no: any sign in them is a yes
+# how the cells of options.csv are read; the columns that are not named here hold yes, or nothing
 _CELLS = {
     "label": str,
     "family": str,
@@ -59,10 +59,11 @@ _CELLS = {
     "increment_hours": float,
     "longest_hours": float,
 }
+_YES: Callable[[str], Any] = "yes".__eq__
 _NAMES, *_ROWS = beside(__file__, "options")
 OPTIONS: dict[str, OptionRule] = {
     option: OptionRule(
-        **{name: _CELLS.get(name, bool)(cell) for name, cell in zip(_NAMES[1:], cells, strict=True) if cell}
+        **{name: _CELLS.get(name, _YES)(cell) for name, cell in zip(_NAMES[1:], cells, strict=True) if cell}
     )
     for option, *cells in _ROWS
 }

@@ -1,11 +1,15 @@
 """What stays unloaded: start-up is paid by everyone, heavy packages only by those who need them."""
 
+import ast
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import gpucost
 
 HEAVY = (
     "pandas",
@@ -59,6 +63,13 @@ def test_the_lists_need_no_arithmetic_and_no_validation(arguments):
 def test_an_estimate_loads_no_frame_no_solver_and_no_writer():
     wrappers = {"duckdb", "platformdirs", "email"}  # what stands around the compiled module and a folder's name
     assert not loaded_by("estimate", "--model", "8b", "--tokens", "100b") & {*HEAVY, *wrappers, "pydantic"}
+
+
+def test_type_checkers_see_every_public_name():
+    tree = ast.parse(Path(gpucost.__file__).read_text("utf-8"))
+    checked = next(node for node in tree.body if isinstance(node, ast.If))
+    imported = {name.asname for node in checked.body if isinstance(node, ast.ImportFrom) for name in node.names}
+    assert imported - {None} == set(gpucost.__all__) - {"__version__"}
 
 
 def test_importing_the_package_reads_nothing():

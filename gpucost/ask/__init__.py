@@ -19,6 +19,8 @@ class Questions(Mapping[str, Question]):
     """The questions by name; the module of each is imported when it is first looked up."""
 
     def __getitem__(self, name: str) -> Question:
+        if name not in QUESTION_MODULES:
+            raise KeyError(f"{name} is no question: gpucost/__init__.py names the module of each")
         return _question(name)
 
     def __iter__(self) -> Iterator[str]:

@@ -289,8 +289,8 @@ def current_rows(store: Store, newest: date) -> list[dict[str, Any]]:
     """Return rows of the table `offers` for prices that a source of the history listed lately, seen from a day."""
     load_history(store)
     store.ensure("cloud_regions")
-    # what is older would have expired under any option, and only lengthen the table that every start reads
-    since = newest - timedelta(days=min(rule.expires_days for rule in OPTIONS.values()))
+    # spot prices older than this have expired, and a list that is older would only lengthen what every start reads
+    since = newest - timedelta(days=MARKET_EXPIRY_DAYS)
     rows = store.fetch(_CURRENT, {"since": since})
     names = TABLES["offers"].names
     offers = [{**row, "observed_on": row["seen_until"], "recorded_on": row["seen_until"]} for row in rows]

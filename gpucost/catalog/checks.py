@@ -46,11 +46,9 @@ def check_rows(
             value = row.get(column.name)
             if not column.refers_to or value is None:
                 continue
-            is_source = column.refers_to == "sources"
-            target = sources if is_source else column.refers_to
+            target = sources if column.refers_to == "sources" else column.refers_to
             if target in reference.keys and value not in reference.keys[target] and value != OWN_SOURCE:
-                remedy = "add it to sources.csv" if is_source else f"add it to {TABLES[target].files}"
-                reason = f"{value!r} is not in {target}; {remedy}, or name one that is there"
+                reason = f"{value!r} is not in {TABLES[target].files}: add it there, or name one that is there"
                 yield Finding(number, column.name, reason)
 
         for name in ("observed_on", "recorded_on", "accessed_on", "published_on"):

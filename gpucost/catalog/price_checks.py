@@ -191,11 +191,12 @@ def _reference_checks(store: Store, reference: Reference) -> Iterator[_Check]:
         if not table or (table_keys := reference.keys.get(table)) is None:
             continue
         keys += [(table, key) for key in sorted(table_keys)]
-        remedy = "add it to sources.csv" if column.refers_to == "sources" else f"add it to {TABLES[table].files}"
         yield _Check(
             f"{column.name} <> {quoted(OWN_SOURCE)}"
             f" AND {column.name} NOT IN (SELECT key FROM check_keys WHERE name = {quoted(table)})",
-            _cell_finding(column.name, f"{{!r}} is not in {table}; {remedy}, or name one that is there"),
+            _cell_finding(
+                column.name, f"{{!r}} is not in {TABLES[table].files}: add it there, or name one that is there"
+            ),
         )
     store.load("check_keys", {"name": "VARCHAR", "key": "VARCHAR"}, [list(cells) for cells in zip(*keys, strict=True)])
     yield _Check(

@@ -229,6 +229,7 @@ def completed(read_rows: str, names: str, rates: str, models: str | None, usual_
         "confidence": "'high'",
         "price_kind": quoted(usual_kind),
     }
+    prepaid = _list(name for name, rule in OPTIONS.items() if rule.prepaid)
     rows = f"""SELECT * EXCLUDE (is_spread, unit_usd) REPLACE (unit_usd AS usd_per_hour,
             coalesce(usd_per_gpu_hour, unit_usd / nullif(gpus, 0)) AS usd_per_gpu_hour,
             coalesce(recorded_on, observed_on) AS recorded_on,
@@ -236,7 +237,8 @@ def completed(read_rows: str, names: str, rates: str, models: str | None, usual_
             coalesce(region_scope, CASE WHEN region IS NULL THEN 'any' ELSE 'region' END) AS region_scope,
             coalesce(billing, {billing_sql()}) AS billing,
             coalesce(payment, CASE WHEN is_spread AND recurring_usd_per_hour > 0 THEN 'partial_upfront'
-                WHEN is_spread THEN 'all_upfront' WHEN term_months = 0 THEN 'none' ELSE 'no_upfront' END) AS payment,
+                WHEN is_spread OR term_months = 0 AND "option" IN ({prepaid}) THEN 'all_upfront'
+                WHEN term_months = 0 THEN 'none' ELSE 'no_upfront' END) AS payment,
             {", ".join(f"coalesce({name}, {value}) AS {name}" for name, value in constants.items())})
     FROM ({rows})"""
     return f"SELECT * REPLACE (coalesce(offer_id, {offer_id_sql()}) AS offer_id) FROM ({rows})"

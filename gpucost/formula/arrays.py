@@ -285,12 +285,20 @@ def needed(lines: tuple[Line, ...], targets: tuple[str, ...], choices: Choices) 
     return tuple(reversed(code_lines))
 
 
+def _misplaced(name: str, text: str, error: NameError) -> NameError:
+    """Say which formula reads a name that nothing before it gives."""
+    return NameError(f"formula {name}, {text}: {error.name} is no input, constant or line before it")
+
+
 def evaluate_all(lines: tuple[Line, ...], values: dict[str, Any], targets: tuple[str, ...] | None = None) -> None:
     """Evaluate lines in order, each seeing those before it; the results join `values`."""
     choices = tuple((name, value) for name, value in values.items() if isinstance(value, str))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for name, code in needed(lines, targets or tuple(line.name for line in lines), choices):
-            values[name] = eval(code, _FUNCTIONS, values)
+            try:
+                values[name] = eval(code, _FUNCTIONS, values)
+            except NameError as error:
+                raise _misplaced(name, code.co_filename, error) from None
 
 
 @cache
@@ -365,7 +373,10 @@ def evaluate_columns(
     # cases without a layout have NaN, and a division by their zeros is no news
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for name, code, last in _dropped(lines, targets):
-            values[name] = eval(code, _FUNCTIONS, values)
+            try:
+                values[name] = eval(code, _FUNCTIONS, values)
+            except NameError as error:
+                raise _misplaced(name, code.co_filename, error) from None
             for done in last:
                 del values[done]
     return Columns({name: values[name] for name in targets})

@@ -79,6 +79,8 @@ class Desk:
         with file.open("w", newline="", encoding="utf-8", errors="replace") as out:
             writer = csv.writer(out, lineterminator="\n")
             for row in rows:
+                if foreign := row.keys() - columns.keys():
+                    raise KeyError(f"{table} has no column {', '.join(sorted(foreign))}; gpucost/refresh/columns.csv")
                 cells = [row.get(name) for name in columns]
                 for place, cell in enumerate(cells):
                     if isinstance(cell, str):  # on one line, and of a length that a cell may have

@@ -46,7 +46,9 @@ def test_the_in_sample_figures_are_those_of_the_shipped_calibration(table, measu
     items = [item for item in training.predict(found, calibration) if item.group not in training.FLOP_BASES]
     stated = table["training: all rows", "nothing (in-sample)"]
     figures = measurements.statistics(items)
-    assert int(stated["rows"]) == figures["predicted"]
+    assert int(stated["rows"]) == figures["predicted"], (
+        "rows joined: python -m docs.generate accuracy.csv, and the rest"
+    )
     for name in ("median_abs_error_fraction", "p90_abs_error_fraction", "macro_median_abs_error_fraction"):
         assert figures[name] == pytest.approx(float(stated[name]), abs=0.003), name
 

@@ -56,7 +56,7 @@ def test_a_good_file_has_no_fault(root):
         ({"usd_per_hour": "150000"}, "2:usd_per_hour: 150000 lies above 100000"),
         ({"usd_per_hour": ""}, "2:usd_per_hour: a value is required"),
         ({"source_id": ""}, "2:source_id: a value is required: name its source"),
-        ({"source_id": "nobody"}, "2:source_id: 'nobody' is not in price_sources"),
+        ({"source_id": "nobody"}, "2:source_id: 'nobody' is not in pricing/sources.csv"),
         ({"gpu": "h1000"}, "2:gpu: 'h1000' is not in models/accelerators.csv"),
         ({"gpus": "1.5"}, "2:gpus: expected a whole number"),
         ({"observed_on": "01.02.2025"}, "2:observed_on: '01.02.2025' is not a day; write YYYY-MM-DD"),

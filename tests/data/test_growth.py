@@ -151,12 +151,12 @@ FORGOTTEN = {
     "its provider": (
         {},
         ("price_sources", "cloud_regions"),
-        "'{name}' is not in providers; add it to pricing/providers",
+        "'{name}' is not in pricing/providers.csv: add it there",
     ),
     "its source": (
         {},
         ("providers", "cloud_regions"),
-        "'{name}-price-list' is not in price_sources; add it to sources",
+        "'{name}-price-list' is not in pricing/sources.csv: add it there",
     ),
     "its grid": ({}, ("providers", "price_sources"), "'eu-north' of {name} is not in pricing/cloud_regions.csv"),
     "its accelerator": ({"gpu": "x500-sxm"}, (), "'x500-sxm' is not in models/accelerators.csv"),

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from gpucost.market.supply import grid_items, grid_of
+from gpucost.schemas import TABLES
 from tests.rules import for_each
 
 from .tables import number, original_rows, row, rows
@@ -213,3 +214,12 @@ def test_rates_of_exchange_are_those_of_the_european_central_bank(on, per_euro):
     )
     assert "EUR" in shipped
     assert len(shipped) == 9 or on < "2026"
+
+
+@for_each("regime", sorted({item["regime"] for item in rows("tax_regimes")}))
+def test_a_tax_regime_has_every_rule_and_deducts_the_whole_purchase(regime):
+    """A rule that a regime lacks would be the usual one, without a word."""
+    rules = {item["name"] for item in rows("tax_regimes") if item["regime"] == regime}
+    assert rules == {*TABLES["tax_regimes"].column("name").choices}
+    shares = [float(item["value_fraction"]) for item in rows("tax_depreciation") if item["regime"] == regime]
+    assert sum(shares) == pytest.approx(1)

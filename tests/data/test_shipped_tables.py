@@ -1,13 +1,19 @@
 """Every shipped file is what its schema says, and every number leads to a source."""
 
+import csv
+from typing import get_args, get_type_hints
+
 import pytest
 
-from gpucost.options import OPTIONS
+from gpucost.options import OPTIONS, Family, OptionRule
 from gpucost.schemas import TABLES, DataTable
 from gpucost.schemas.validation import check_file
 from tests.rules import for_each
 
 from .tables import ROOT, files, identity, lines, original, original_rows, rows
+
+with (ROOT / "gpucost/options.csv").open(newline="", encoding="utf-8") as options:
+    OPTION_ROWS = list(csv.DictReader(options))
 
 pytestmark = pytest.mark.later
 
@@ -102,3 +108,10 @@ def test_aliases_lead_to_names():
 
 def test_every_provider_of_an_offer_is_described():
     assert {item["provider"] for item in rows("offers")} <= {item["provider"] for item in rows("providers")}
+
+
+@for_each("option", OPTION_ROWS, called=lambda option: option["option"])
+def test_a_purchase_option_says_yes_or_nothing_and_is_of_a_known_family(option):
+    flags = {name for name, kind in get_type_hints(OptionRule).items() if kind is bool}
+    assert {option[name] for name in flags} <= {"yes", ""}
+    assert option["family"] in get_args(Family)

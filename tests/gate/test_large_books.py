@@ -232,7 +232,7 @@ def test_an_offer_that_stands_twice_on_a_day_is_refused_in_a_large_file(tmp_path
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        ("* REPLACE ('nope' AS source_id)", ":1:source_id: 'nope' is not in price_sources"),
+        ("* REPLACE ('nope' AS source_id)", ":1:source_id: 'nope' is not in pricing/sources.csv"),
         ("* REPLACE (DATE '2999-01-01' AS recorded_on)", ":1:recorded_on: 2999-01-01"),
         ("* REPLACE (DATE '2001-01-01' AS recorded_on)", ":1:recorded_on: 2001-01-01"),
         ("* REPLACE (12 AS term_months)", ":1:term_months: a price on_demand has no term; write 0"),

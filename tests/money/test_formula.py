@@ -226,3 +226,9 @@ def test_closed_break_even_formulas_equal_the_searched_roots(changes):
     else:
         assert answers["breakeven_utilisation_fraction"] is None
         assert answers["breakeven_use_ratio"] > 1
+
+
+def test_a_line_that_reads_what_stands_behind_it_is_named():
+    lines = (Line("first_usd", "second_usd * 2"), Line("second_usd", "price_usd + 1"))
+    with pytest.raises(NameError, match=r"first_usd.*second_usd \* 2"):
+        evaluate_all(lines, {"price_usd": 1.0})

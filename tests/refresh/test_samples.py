@@ -5,7 +5,9 @@ The samples and their public sources stand in `samples/README.md`.
 
 import csv
 import json
+import re
 from datetime import date
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,7 @@ from gpucost.refresh import (
 )
 from gpucost.refresh.complete import complete
 from gpucost.refresh.known import chip_of, known_of
+from gpucost.refresh.registry import SOURCES
 from gpucost.refresh.source import NOT_READ, Desk
 from gpucost.refresh.tokens import judge_tokens
 from gpucost.store.client import Client
@@ -35,6 +38,7 @@ from tests.refresh.server import Server
 from tests.refresh.test_sources import catalog_zip
 
 TODAY = date(2026, 11, 22)
+ROOT = Path(__file__).parents[2]
 SAMPLES = Path(__file__).parent / "samples"
 RAW = "/raw.githubusercontent.com"
 GCP = "/cloudbilling.googleapis.com/v1/services"
@@ -536,3 +540,19 @@ def test_litellm_reads_prices_by_the_token(known, tmp_path):
     assert rows["cerebras", "gpt-oss-120b"][1::2] == (0.35, 0.75)
     assert "groq/openai/gpt-oss-safeguard-20b" in apart
     assert "sample_spec" not in {listing for _, listing in rows}
+
+
+def test_every_source_stands_on_its_page_and_every_sample_in_its_list():
+    page = (ROOT / "docs/refresh.md").read_text("utf-8")
+    assert not [name for name in SOURCES if f"`{name}`" not in page], "one row each in docs/refresh.md"
+    listed = re.findall(r"[a-z]\w*(?:\.\w+|\*)+", text("README.md"))
+    samples = [path.name for path in SAMPLES.iterdir() if path.name != "README.md"]
+    lacking = [name for name in samples if not any(fnmatch(name, pattern) for pattern in listed)]
+    assert not lacking, "one row each in tests/refresh/samples/README.md"
+
+
+def test_a_cell_under_no_column_is_no_cell_of_a_listing(tmp_path):
+    desk = Desk(Client(), tmp_path, TODAY)
+    with pytest.raises(KeyError, match="usd_per_gpu"):
+        desk.add([{"provider": "lambda", "usd_per_gpu": 2.0}])
+    desk.close()

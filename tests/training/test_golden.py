@@ -56,4 +56,5 @@ def test_the_text_is_as_it_was_judged(name):
     if os.environ.get("WRITE_GOLDEN"):
         GOLDEN.mkdir(exist_ok=True)
         file.write_text(shown.rstrip("\n") + "\n", "utf-8")
-    assert shown.rstrip("\n") + "\n" == file.read_text("utf-8")
+    remedy = "if it was wanted: WRITE_GOLDEN=1 pytest tests/training/test_golden.py, then read the difference"
+    assert shown.rstrip("\n") + "\n" == file.read_text("utf-8"), remedy
