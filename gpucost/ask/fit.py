@@ -41,7 +41,7 @@ _OF_SERVING = ("prompt_tokens", "output_tokens", "ttft", "tpot", "precision", "c
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Fitting(Result):
+class _Fitting(Result):
     """An answer to whether something fits."""
 
     @property
@@ -61,7 +61,7 @@ class Fitting(Result):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FitResult(Fitting):
+class FitResult(_Fitting):
     """A verdict on memory: the footprint by component, the layout, and the changes that were tried."""
 
     @property
@@ -87,7 +87,7 @@ class FitResult(Fitting):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ServingFitResult(Fitting):
+class ServingFitResult(_Fitting):
     """Which accelerators serve a model within the targets: the fewest, the cheapest, and why others do not."""
 
     @property
@@ -104,7 +104,7 @@ class ServingFitResult(Fitting):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FitsResult(Fitting):
+class FitsResult(_Fitting):
     """Which accelerators a training job fits, the cheapest per hour first."""
 
     @property

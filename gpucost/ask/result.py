@@ -96,7 +96,7 @@ def _is_long(name: str, values: Sequence[Any]) -> bool:
     )
 
 
-class Sealed:
+class _Sealed:
     """Says of any attribute that it cannot be set; a frozen dataclass with slots breaks at one that is no field."""
 
     __slots__ = ()
@@ -130,7 +130,7 @@ class Unabridged:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Result(Sealed):
+class Result(_Sealed):
     """An answer: its payload and the ways to render it."""
 
     payload: Mapping[str, Any]
