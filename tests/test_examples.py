@@ -1,20 +1,21 @@
-"""Every example in a docstring of the rooms at the bottom of the house gives what stands below it."""
+"""Every example in a docstring gives what stands below it."""
 
 import doctest
 import importlib
-import pkgutil
+from pathlib import Path
 
-import gpucost
 from tests.rules import for_each
 
-ROOMS = ("architectures", "formula", "physics", "workloads")
-SINGLE = ("clock", "errors", "gate", "heap", "limits", "options", "units")
+ROOT = Path(__file__).parents[1]
 
 
 def modules():
-    packages = [importlib.import_module(f"gpucost.{name}") for name in ROOMS]
-    inside = [info.name for room in packages for info in pkgutil.walk_packages(room.__path__, f"{room.__name__}.")]
-    return sorted([*inside, *(f"{gpucost.__name__}.{name}" for name in SINGLE)])
+    """Return the modules that hold an example, but those that run on a GPU machine alone, with PyTorch."""
+    files = [file for room in ("gpucost", "tools", "benchmarks") for file in sorted((ROOT / room).rglob("*.py"))]
+    names = [
+        ".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files if ">>> " in file.read_text("utf-8")
+    ]
+    return [name for name in names if not name.startswith("gpucost.bench.gpu.")]
 
 
 @for_each("name", modules)

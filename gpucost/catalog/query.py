@@ -169,7 +169,7 @@ def only_select(query: str) -> str:
 def tables_of(query: str, filled: Iterable[str] = ()) -> frozenset[str]:
     """Return the tables that suffice to answer a query beside those filled: all, but where it plainly names few.
 
-    >>> sorted(tables_of("FROM llms JOIN aliases USING (id)")), len(tables_of("SHOW TABLES")) == len(TABLES)
+    >>> sorted(tables_of("FROM llms JOIN aliases ON kind = 'model'")), len(tables_of("SHOW TABLES")) == len(TABLES)
     (['aliases', 'llms'], True)
     """
     import duckdb
@@ -180,7 +180,7 @@ def tables_of(query: str, filled: Iterable[str] = ()) -> frozenset[str]:
     try:
         with duckdb.connect(config={"enable_external_access": False}) as nothing:
             names = frozenset(nothing.get_table_names(query)) - frozenset(filled)
-    except duckdb.Error:
+    except duckdb.Error:  # a join by USING asks for the columns of tables that are not there
         return every
     return names if names <= every else every  # a view, such as prices, reads several
 

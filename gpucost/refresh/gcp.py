@@ -109,13 +109,13 @@ def _skus(desk: Desk, service: str) -> Iterator[Mapping[str, Any]]:
 def _part_of(description: str) -> str:
     """Return the part that a SKU's description means, without how and where it runs.
 
-    >>> part_named("Nvidia H100 80GB Plus GPU attached to Spot Preemptible VMs running in Iowa")
+    >>> _part_of("Nvidia H100 80GB Plus GPU attached to Spot Preemptible VMs running in Iowa")
     'h100 80gb mega'
-    >>> part_named("Commitment v1: A3 Cpu in Iowa for 1 Year"), part_named("Spot Preemptible A3 Instance Core running")
+    >>> _part_of("Commitment v1: A3 Cpu in Iowa for 1 Year"), _part_of("Spot Preemptible A3 Instance Core running")
     ('a3 core', 'a3 core')
-    >>> part_named("Spot Preemptible A4 Nvidia B200 (1 gpu slice) running in Americas")
+    >>> _part_of("Spot Preemptible A4 Nvidia B200 (1 gpu slice) running in Americas")
     'a4 b200 slice'
-    >>> part_named("TpuV5e attached to Spot Preemptible VMs running in Iowa"), part_named("TPU7x in Ohio")
+    >>> _part_of("TpuV5e attached to Spot Preemptible VMs running in Iowa"), _part_of("TPU7x in Ohio")
     ('tpu v5e', 'tpu v7')
     """
     text = _PLACE.sub("", description.lower())

@@ -42,7 +42,7 @@ def fetch(desk: Desk) -> None:
 def _shape_tokens(item: Mapping[str, Any]) -> frozenset[str] | None:
     """Return the words that tell a product's shapes, or None of a product that is no GPU by the hour.
 
-    >>> sorted(shape_words({"displayName": "Compute - Bare Metal GPU Standard - X7", "metricName": "GPU Per Hour"}))
+    >>> sorted(_shape_tokens({"displayName": "Compute - Bare Metal GPU Standard - X7", "metricName": "GPU Per Hour"}))
     ['bare', 'metal', 'x7']
     """
     name, metric = str(item.get("displayName", "")).lower(), str(item.get("metricName", "")).lower()

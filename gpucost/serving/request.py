@@ -137,8 +137,8 @@ def spread_of(prompt: float, output: float, output_median: float | None) -> Leng
     A renewal process is met at a length of E[o²]/E[o] (Cox 1962), half of it done; of a lognormal with mean m and
     median h, E[o²]/m = m·(m/h)².
 
-    >>> spread_of(1000, 200, 100), spread_of(1000, 200, None).longer_tokens
-    (Lengths(prompt_tokens=1000, output_tokens=200, longer_tokens=300.0), 0.0)
+    >>> spread_of(1000, 200, 100).longer_tokens, spread_of(1000, 200, None).longer_tokens
+    (300.0, 0.0)
     """
     ratio = output / output_median if output_median else 1.0  # e^(σ²/2) of a lognormal: mean ÷ median
     return Lengths(prompt, output, max(output / 2 * (ratio**2 - 1), 0.0))
