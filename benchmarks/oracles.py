@@ -540,21 +540,6 @@ def _load(dice: random.Random) -> Question:
     return {"model": dice.choice(SMALL), "gpu": dice.choice(GPUS[:9]), "tokens": dice.choice((1e8, 1e9, 1e10, 1e11))}
 
 
-def _choice(dice: random.Random) -> Question:
-    purpose = dice.choice(("training", "fine-tuning", "serving"))
-    return {"purpose": purpose, "model": dice.choice(SMALL[:5]), "tokens": dice.choice((1e8, 1e9, 1e10))}
-
-
-def _owned(dice: random.Random) -> Question:
-    return {
-        "gpu": dice.choice(GPUS[:11]),
-        "gpus": dice.choice((2, 8, 64, 256)),
-        "rent": dice.choice((0.5, 2.0, 4.0)),
-        "utilisation": dice.choice((0.2, 0.7, 0.95)),
-        "years": dice.choice((1, 3, 5)),
-    }
-
-
 def _file(dice: random.Random) -> Question:
     if dice.random() < 0.5:
         return {"kind": "estimate", "tokens": dice.choice((1e9, 1e10, 1e11)), **_priced(dice)}
@@ -573,10 +558,28 @@ KINDS: dict[str, Kind] = {  # how a question is drawn, how it is judged, how oft
     "fleet": (_load, _fleet_differs, 4),
     "faces": (_priced, _faces_differ, 3),
     "tools": (_training, _tools_differ, 3),
-    "owned": (_owned, _owned_differs, 2),
+    "owned": (
+        lambda dice: {
+            "gpu": dice.choice(GPUS[:11]),
+            "gpus": dice.choice((2, 8, 64, 256)),
+            "rent": dice.choice((0.5, 2.0, 4.0)),
+            "utilisation": dice.choice((0.2, 0.7, 0.95)),
+            "years": dice.choice((1, 3, 5)),
+        },
+        _owned_differs,
+        2,
+    ),
     "files": (_file, _files_differ, 2),
     "sweep": (_training, _sweep_differs, 2),
-    "choice": (_choice, _choice_differs, 1),
+    "choice": (
+        lambda dice: {
+            "purpose": dice.choice(("training", "fine-tuning", "serving")),
+            "model": dice.choice(SMALL[:5]),
+            "tokens": dice.choice((1e8, 1e9, 1e10)),
+        },
+        _choice_differs,
+        1,
+    ),
 }
 
 
