@@ -113,6 +113,7 @@ Gpus = Annotated[str | int, whole(), "Use exactly this many accelerators.", deta
 Count = Annotated[str | int, whole(), "Number of GPUs."]
 # How long and how large a training run is, and how its weights are trained.
 Tokens = Annotated[str | float, RUN_TOKENS, "Tokens per epoch, such as 100b.", detail(example="100b")]
+# 2^24 tokens: longer than any context on record, so that a digit too many is refused
 SequenceTokens = Annotated[
     str | int,
     whole(1, 16_777_216, metavar="TOKENS"),
@@ -264,6 +265,7 @@ Sharding = Annotated[str | int, whole(0, 3), "0 none, 1 optimizer, 2 and gradien
 MicroBatch = Annotated[str | int, whole(), "Sequences per GPU per micro-step."]
 System = Annotated[str, SYSTEM, "Node type and network.", detail(usual="the usual one of the accelerator")]
 Flash = Annotated[bool, FLAG, "Use fused attention, or keep the scores in memory."]
+# unlike `Flash`, this one may stay unsaid: then the range holds both
 UsuallyFlash = Annotated[
     bool,
     FLAG,
@@ -326,6 +328,7 @@ ContextParallel = Annotated[str | int, whole(), "Context-parallel degree."]
 ExpertParallel = Annotated[str | int, whole(), "Expert-parallel degree."]
 
 # what offers are chosen by
+# a group is handed over as one dictionary, a TypedDict as keywords
 OfferFilters = Annotated[
     dict[str, Any],
     Group(gpu=Gpu | None, provider=Provider | None, region=Region | None, option=Option | None, max_age=MaxAge | None),

@@ -72,6 +72,7 @@ class AuditResult(Result):
 
 
 @question(
+    # ways to claim the same duration, and the same use of what is bought
     exclusive=["days hours gpu_hours", "hours_per_month gpu_hours_per_month"],
     needs=[
         needs(

@@ -49,6 +49,7 @@ class EstimateResult(BilledResult):
 
 
 @question(
+    # three ways to say one measured speed
     exclusive=["mfu tokens_per_s_per_gpu step_time"],
     needs=[
         needs(

@@ -79,6 +79,7 @@ def explanation(payload: "Inference") -> "Document":
 
 
 @question(
+    # ways to say the same load, the same measured speed, the same format, the same number of replicas
     exclusive=[
         "requests_per_s tokens_per_month users",
         "own_output_tokens_per_s own_tpot",

@@ -83,6 +83,7 @@ class TcoResult(Result):
 
 
 @question(
+    # ways to say the same use, the same length, the same measured speed
     exclusive=["utilisation hours_per_month gpu_hours_per_month", "years months", "mfu tokens_per_s_per_gpu step_time"],
     needs=[
         needs("provider option region", absent("rent"), words="without a price by --rent, which is the rental price"),
@@ -394,6 +395,7 @@ class MixResult(Result):
 
 
 @question(
+    # the demand is a curve, or one number with its growth
     exclusive=["demand constant"],
     needs=[
         needs("growth months", given("constant")),

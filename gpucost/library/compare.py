@@ -63,6 +63,7 @@ class CompareResult(Result):
 
 
 @question(
+    # answers at hand hold their own questions: nothing is asked beside them
     exclusive=["first model", "first gpu", "first tokens"],
     needs=[
         needs("gpus global_batch micro_batch sequence", given("speed")),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Query = Mapping[str, str]
 
+# What the address may hold: arguments of `estimate` by their own names, then those of the other tabs.
 FIELDS = (
     "model",
     "tokens",
