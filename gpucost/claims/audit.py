@@ -309,7 +309,7 @@ def break_even_verdict(claimed: float, few: float | None, usual: float | None, m
 
 # --- Claims about serving speed: what engines reach, as `inference` says, below the roofs of bandwidth and compute.
 
-LARGEST_BATCH = 4096  # sequences; above it no engine is known to decode
+_LARGEST_BATCH = 4096  # sequences; above it no engine is known to decode
 
 
 def _check_decode(
@@ -343,7 +343,7 @@ def _check_decode(
     short = replace(usual, prompt_tokens=_SHORT_TOKENS, output_tokens=_SHORT_TOKENS, server="offline")
     fastest = serving_speed(catalog, architecture, key, short, gpus, batch) or speed
     roofs = decode_roof(architecture, accelerator, form, gpus)
-    roof, roof_name = roofs.at(batch or LARGEST_BATCH)
+    roof, roof_name = roofs.at(batch or _LARGEST_BATCH)
     high = min(max(speed.high, fastest.high), roof)
     at = f"at batch {batch:,}" if batch else "as usually served"
     reason = (

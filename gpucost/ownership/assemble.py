@@ -128,7 +128,7 @@ class OwnershipCase(Struct):
         return ranges
 
 
-def start_of(special: Mapping[str, Any], today: date) -> date:
+def _start_of(special: Mapping[str, Any], today: date) -> date:
     """Return the day of month 0: start_on of the plan, else the catalog's day."""
     stated = special.get("start_on")
     if not stated or isinstance(stated, date):
@@ -193,7 +193,7 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
         if not (repeats and not assumption.note and default.status != "given" and default.source_id):
             assumptions[name] = assumption
     case = OwnershipCase(assumptions, {}, registry, accelerator, warnings, special=dict(special), profile=profile)
-    case.scenarios, case.start = plan.scenarios, start_of(special, catalog.as_of)
+    case.scenarios, case.start = plan.scenarios, _start_of(special, catalog.as_of)
     if deducted and not case.special.get("depreciation_by_year") and "depreciation_method" not in inputs:
         case.special["depreciation_by_year"] = deducted
 
@@ -352,9 +352,9 @@ def _set_resale(catalog: Catalog, case: OwnershipCase) -> None:
     )
 
 
-def _no_other_resale(case: OwnershipCase, where: str) -> None:
+def _no_other_resale(case: OwnershipCase, origin: str) -> None:
     if stated := next((name for name in ("residual_by_year", "residual_curve") if case.special.get(name)), None):
-        raise UsageError(f"{where}: resale is also stated by {stated}. Keep one.")
+        raise UsageError(f"{origin}: resale is also stated by {stated}. Keep one.")
 
 
 def assessed(special: Mapping[str, Any]) -> Array:

@@ -335,7 +335,7 @@ def answer(
         "pure": pure_rows,
         "best_pure_usd": best_pure,
         "saving_usd": saving,
-        "months": _month_rows(problem, solved, rate_of(case)),
+        "months": _month_rows(problem, solved, scalar(fleet.rates(case, 1), "monthly_rate_fraction")),
         "cash_by_month": [
             cast(shape.MixCash, {"month": month, **dict(zip(cash, row, strict=True))})
             for month, row in enumerate(cash_rows)
@@ -472,11 +472,6 @@ def _searched(
             f" --gap {np.ceil(solved.gap_fraction * 100):g}%, or ask for fewer months or supplies."
         )
     return solved, pure
-
-
-def rate_of(case: OwnershipCase) -> float:
-    """Return the monthly rate at which the mix is discounted."""
-    return scalar(fleet.rates(case, 1), "monthly_rate_fraction")
 
 
 def problem_of(
