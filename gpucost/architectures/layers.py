@@ -372,8 +372,8 @@ def expert_layers(d: Decoder) -> list[bool]:
     # The numbers of the mixtures, or 0 and 1 for each layer; Step writes the numbers as a text.
     for name in ("moe_layer_freq", "moe_layers", "moe_layers_enum"):
         if name == "moe_layers_enum" and isinstance(f.raw(name), str):
-            named = {layer_of(item.strip()) for item in f.word(name).split(",")}
-            return [i in named for i in range(count)]
+            numbered = {layer_of(item.strip()) for item in f.word(name).split(",")}
+            return [i in numbered for i in range(count)]
         numbers = f.numbers(name) if isinstance(f.raw(name), list) else None
         if numbers is None:
             continue

@@ -75,6 +75,7 @@ def _counted(d: Decoder, name: str, file: str) -> Architecture:
     blocks = merged(overridden(d, blocks_of or usual))
     layers = sum(block.count for block in blocks)
     f, longest = d.fields, d.fields.number(*KEYS["sequence"])
+    # learned positions are a table as long as the longest sequence, and some rows more
     positions = 0 if d.family.positions is None else (longest + d.family.positions) * d.hidden
     width = f.number("word_embed_proj_dim")
     extra = d.norm * ((1 if d.family.final_norm else 0) + d.family.embedding_norms)
@@ -93,6 +94,7 @@ def _counted(d: Decoder, name: str, file: str) -> Architecture:
         attention = "mha"
     else:
         attention = "mqa" if kv_heads == 1 else "gqa"
+    # Windows: the largest stands for all; layers that see everything beside a window are none.
     windows = [(block.count, _window(block)) for block in blocks if _window(block)]
     mixtures = [block for block in blocks if block.experts]
     sparse = sum(block.count for block in mixtures)

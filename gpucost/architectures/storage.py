@@ -313,8 +313,8 @@ def kept_wide(modules: Iterable[str], layers: int) -> dict[str, float]:
             continue
         # whole layers, or some of the projections that a layer has: four of attention, three of a feed-forward
         usual = 4 if part in ("attention", "linear") else 3
-        kept = [names for layer, names in projections_of.items() if layer < layers]
-        share = sum(1.0 if "all" in names else min(1.0, len(names) / usual) for names in kept)
+        wide_layers = [names for layer, names in projections_of.items() if layer < layers]
+        share = sum(1.0 if "all" in names else min(1.0, len(names) / usual) for names in wide_layers)
         shares[part] = share / max(layers, 1)
     return shares
 

@@ -99,6 +99,7 @@ def names(text: str) -> tuple[str, ...]:
     tree = parse(text)
     functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     name_nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in functions]
+    # the tree is walked level by level, the text from left to right
     name_nodes.sort(key=lambda node: (node.lineno, node.col_offset))
     return tuple(dict.fromkeys(node.id for node in name_nodes))
 
@@ -107,6 +108,7 @@ def read_tables(module: str, *names: str) -> list[tuple[Line, ...]]:
     """Return tables of formulas by their names, out of the CSV that lies beside a module under its own name."""
     tables: dict[str, list[Line]] = {name: [] for name in names}
     for table, group, name, description, text, unit in beside(module, Path(module).stem)[1:]:
+        # a CSV may hold tables that were not asked for
         tables.get(table, []).append(Line(name, text, description, "", group, unit))
     return [tuple(lines) for lines in tables.values()]
 

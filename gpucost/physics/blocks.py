@@ -68,9 +68,12 @@ def _attention_weights(a: Architecture) -> int:
     h = a.hidden
     if a.attention != "mla":
         return h * (2 * a.heads * a.head_dim + 2 * a.kv_heads * a.head_dim)
-    query = a.heads * (a.qk_nope_dim + a.qk_rope_dim)
+    query = a.heads * (
+        a.qk_nope_dim + a.qk_rope_dim
+    )  # a part of each head that carries positions, and one that does not
     queries = a.q_lora_rank * (h + query) if a.q_lora_rank else h * query
     expanded = a.kv_lora_rank * a.heads * (a.qk_nope_dim + a.v_head_dim)
+    # down to the latent and the one rotary key, up to keys and values of all heads, and out
     return queries + h * (a.kv_lora_rank + a.qk_rope_dim) + expanded + a.heads * a.v_head_dim * h
 
 

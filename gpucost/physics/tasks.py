@@ -78,7 +78,7 @@ class Task(Struct, frozen=True):
     fixed_s: Ends
     activation_gb: float
     batch: int
-    told: tuple[str, ...]  # what was assumed, for the reader
+    assumptions: tuple[str, ...]  # in words, for the reader
     width: int
     request_units: float = 1.0  # that one request is: of an encoder its tokens, in millions
 
@@ -165,7 +165,7 @@ def encoder(row: Mapping[str, Any], base: Architecture | None, input_tokens: flo
         / GB,  # some twenty 16-bit values of the width, alive at once
         batch=batch,
         request_units=input_tokens / 1e6,
-        told=(f"inputs of {input_tokens:,.0f} tokens, {batch:,} at once",),
+        assumptions=(f"inputs of {input_tokens:,.0f} tokens, {batch:,} at once",),
         width=hidden,
     )
 
@@ -209,7 +209,7 @@ def recogniser(row: Mapping[str, Any]) -> Task:
         fixed_s=Ends(*fixed),
         activation_gb=cache_gb + 1.0,  # one GB for the encoder's own values: assumed
         batch=int(_WINDOWS_AT_ONCE.typical),
-        told=(
+        assumptions=(
             f"{_SPOKEN_TOKENS_PER_S.typical:g} text tokens a second of talk ({_SPOKEN_TOKENS_PER_S.fast:g} to"
             f" {_SPOKEN_TOKENS_PER_S.slow:g})",
             f"{_WINDOWS_AT_ONCE.typical:.0f} windows of {_WINDOW_S:.0f} s at once"
@@ -253,7 +253,7 @@ def painter(row: Mapping[str, Any], side: int, steps: int, levels: Sequence[tupl
         fixed_s=Ends(0.0, 0.0, 0.0),
         activation_gb=2.5 * (side / 1024) ** 2 + 0.5,  # the decoder's, whose widest level has all pixels: assumed
         batch=1,
-        told=(
+        assumptions=(
             f"{side} × {side} pixels, {steps} steps of {row['evaluations']}"
             f" evaluation{'s' if row['evaluations'] > 1 else ''}",
         ),

@@ -296,7 +296,7 @@ def _statements(
     more = " with its text encoders and image decoder" if row["text_parameters"] else ""
     lines = [
         f"{task.name} is {tasks.NAMES[task.kind]}: {size}{more}, {task.flop.typical / 1e12:,.3g} TFLOP per {task.unit}"
-        f" ({'; '.join(task.told)}). {notes}."
+        f" ({'; '.join(task.assumptions)}). {notes}."
     ]
     if request.requests_per_s is not None:
         requests = f"requests of {task.request_units * 1e6:,.0f} tokens"

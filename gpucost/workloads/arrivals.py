@@ -69,7 +69,9 @@ def trace_of(arrivals: str, catalog: Catalog) -> Requests | None:
     if arrivals in _TRACES:
         rows = catalog.rows("request_traces")
         return _columns_of([row for row in rows if row["trace"] == arrivals])
-    return own_trace(arrivals) if os.path.exists(arrivals) else None
+    return (
+        own_trace(arrivals) if os.path.exists(arrivals) else None
+    )  # else a word or a number, which `variation_of` reads
 
 
 def own_trace(path: str) -> Requests:
@@ -157,5 +159,6 @@ def requests_of(
 ) -> Requests:
     """Return requests that arrive at a rate; without one all are there at once, and clients hold them back."""
     count = len(prompt)
+    # a closed loop: all requests are there from the start, as many at once as the clients keep open
     arrived = np.zeros(count) if rate is None else np.cumsum(gaps(draw, rate, count, variation))
     return Requests(arrived, prompt, output, cached_fraction * prompt)

@@ -22,6 +22,7 @@ def units_for(replicas: Floats, replica_gpus: Floats, unit_gpus: Floats, minimum
     in_unit = np.floor(unit_gpus / replica_gpus)  # whole replicas; 0 where a replica spans units
     shared = np.ceil(replicas / np.maximum(in_unit, 1.0))
     spanning = replicas * np.ceil(replica_gpus / unit_gpus)
+    # some sellers rent no fewer than so many, and nothing is rented for nothing
     units: Floats = np.maximum(np.where(in_unit >= 1, shared, spanning), np.where(replicas > 0, minimum_units, 0.0))
     return units
 
@@ -56,7 +57,7 @@ class Accelerators(Struct, frozen=True, order=True):
         >>> Accelerators(7).replicas_of(Accelerators(2))
         Replicas(number=3)
         """
-        return Replicas(self.number // replica.number)
+        return Replicas(self.number // replica.number)  # what is left over serves nobody
 
 
 class Replicas(Struct, frozen=True, order=True):

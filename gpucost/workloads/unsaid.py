@@ -11,9 +11,9 @@ TRAINING, SERVING = (SLOWER, FASTER), ("", "")  # the calibration's names of wha
 
 
 class Unsaid(NamedTuple):
-    """Something that a question leaves open: what it is, how to say it, and the ends of the range once it is said."""
+    """Something that a question leaves open, how to say it, and the ends of the range once it is said."""
 
-    what: str
+    subject: str
     say: str
     low: float
     high: float
@@ -22,7 +22,7 @@ class Unsaid(NamedTuple):
 class Doubt(NamedTuple):
     """Something whose being unsaid widens a range by the ratios of traits."""
 
-    what: str
+    subject: str
     say: str
     traits: tuple[str, ...]
 
@@ -34,7 +34,9 @@ class Doubt(NamedTuple):
         """
         # a range is speed · e^(∓ base · Π ratios): without a trait its logarithm is smaller by the trait's ratio
         below, above = (prod(ranges.get(trait + side, 1.0) for trait in self.traits) for side in sides)
-        return Unsaid(self.what, self.say, speed * (low / speed) ** (1 / below), speed * (high / speed) ** (1 / above))
+        return Unsaid(
+            self.subject, self.say, speed * (low / speed) ** (1 / below), speed * (high / speed) ** (1 / above)
+        )
 
 
 STACK = Doubt("the training stack", "--software NAME", ("unknown_software",))
@@ -60,6 +62,6 @@ def costliest(unsaid: Sequence[Unsaid], speed: float, low: float, high: float) -
         return ""
     left = f"{widest.low / speed - 1:+.0%} to {widest.high / speed - 1:+.0%}"
     return (
-        f"Saying {widest.what} ({widest.say}) narrows it most: speed to about {left},"
+        f"Saying {widest.subject} ({widest.say}) narrows it most: speed to about {left},"
         f" from {low / speed - 1:+.0%} to {high / speed - 1:+.0%}."
     )

@@ -60,10 +60,10 @@ def percent(ends):
 @pytest.mark.parametrize(
     ("ask", "unsaid", "said"),
     [
-        (estimate, STACK.what, {"software": "vendor"}),
-        (throughput, STACK.what, {"software": "vendor"}),
-        (inference, SERVER.what, {"server": "tuned"}),
-        (partial(inference, server="tuned"), PREFIX.what, {"prefix_hit": 0}),
+        (estimate, STACK.subject, {"software": "vendor"}),
+        (throughput, STACK.subject, {"software": "vendor"}),
+        (inference, SERVER.subject, {"server": "tuned"}),
+        (partial(inference, server="tuned"), PREFIX.subject, {"prefix_hit": 0}),
         (eager_estimate, ATTENTION[0], {"flash": True}),
         (eager_throughput, ATTENTION[0], {"flash": True}),
         (eager_layout, ATTENTION[0], {"flash": True}),

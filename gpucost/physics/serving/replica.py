@@ -485,9 +485,9 @@ def _prompt_s(case: ServingCase, running: Floats, tokens: Floats, *, fused: bool
         )
         return np.maximum(steps.prompt_s(plain, tokens) - attention, 1e-9)
     # what the prompt's tokens add to a step: one of them reaches the head, the others only fill the cache
-    one = np.ones(len(tokens))
+    ones = np.ones(len(tokens))
     staged = np.maximum(running / rows.placement.pipeline, np.minimum(running, 1.0))
-    products = steps.linear_s(rows, staged + tokens, staged + one) - steps.linear_s(rows, staged, staged)
+    products = steps.linear_s(rows, staged + tokens, staged + ones) - steps.linear_s(rows, staged, staged)
     added = np.maximum(products, 0) + steps.elementwise_s(rows, tokens)
     added = added + np.maximum(steps.exchange_s(rows, staged + tokens) - steps.exchange_s(rows, staged), 0)
     joined: Floats = added * rows.rates.prefill * rows.rates.engine / rows.placement.pipeline

@@ -367,8 +367,8 @@ def cache_bytes_per_sequence(case: ServingCase, context: Floats) -> Floats:
     repeated = np.maximum(case.placement.tensor / w.cache_heads, 1.0)
     # values of all tokens, of a selection too; those of a window; recurrent state
     everything = (w.full_values + w.selected_values) * context
-    kept = everything + w.window_values * _windowed(w, context) + w.state_values
-    return kept * case.bytes.cache * repeated
+    values = everything + w.window_values * _windowed(w, context) + w.state_values
+    return values * case.bytes.cache * repeated
 
 
 def workspace_bytes(case: ServingCase, *, tight: bool = False) -> Floats:

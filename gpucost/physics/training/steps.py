@@ -85,10 +85,11 @@ def stage_layers(shape: Shape, layout: LayoutColumns, logits_layers: Floats) -> 
     p, heads = layout.pipeline, 1.0 + shape.mtp_layers
     ends = heads * logits_layers + shape.mtp_layers
     even = shape.layers / p
-    # the last stage gives away as many layers as its ends take longer than those of the others would
+    # level, every stage has (layers + ends) ÷ p, of which the last gives its ends their part
     spare = np.maximum(np.floor(even - ends * (p - 1) / p), 0.0)
     last = np.where(shape.layers % p == 0, even, spare)
     inner = np.ceil((shape.layers - last) / np.maximum(p - 1, 1))
+    # which of the two sets the pace: the last stage with its ends, or the fullest before it
     slow_end = (last + ends >= inner) | (p == 1)
     return np.where(slow_end, last + shape.mtp_layers, inner), np.where(slow_end, heads, 0.0)
 
@@ -102,7 +103,7 @@ def gpu_parameters(case: TrainingCase) -> tuple[Floats, Floats]:
     s, layout = case.shape, case.layout
     routed = tf.parameter_parts(s).routed_experts
     dense = (tf.total_parameters(s) + tf.mtp_parameters(s) - routed) / (layout.tensor * layout.pipeline)
-    spread = np.where(layout.expert > 1, layout.expert, layout.tensor)
+    spread = np.where(layout.expert > 1, layout.expert, layout.tensor)  # ranks that divide the experts among them
     return dense, routed / (spread * layout.pipeline)
 
 
@@ -167,6 +168,7 @@ def optimizer_s(case: TrainingCase, dense: Floats, expert: Floats) -> Floats:
     spread = np.where(layout.sharding > 0, spread, 1.0)
     updated = (dense / ranks + expert / spread) * recipe.optimizer_bytes * e.optimizer_ratio
     cast = np.where(layout.sharding < 3, dense + expert, 0.0) * recipe.cast_bytes * layout.micro_batches
+    # adapters are too few to count; offloaded states are updated on the host
     moved = np.where(recipe.method >= LORA, 0.0, np.where(recipe.offload > 0, 0.0, updated) + cast)
     return moved / (case.hardware.hbm_gb_per_s * GB * e.copy)
 
@@ -186,7 +188,7 @@ def _host_update_s(case: TrainingCase, busy: Floats, dense: Floats, expert: Floa
     bus = case.hardware.pcie_gb_per_s * GB * e.pcie
     trained = np.where(recipe.method >= LORA, 0.0, owned)  # states of adapters are too small to count
     update = trained * (2 * HALF_BYTES / bus + recipe.optimizer_bytes / (_HOST_MEMORY_GB_PER_S * GB))
-    passes = np.where(layout.recompute == FULL, 3.0, 2.0)
+    passes = np.where(layout.recompute == FULL, 3.0, 2.0)  # that read a weight: forward, backward, repeated
     fetch = exposed_s(passes * HALF_BYTES * owned / bus, busy, e.interference) * layout.micro_batches
     return np.where(recipe.offload > 0, update, 0.0) + np.where(recipe.offload > 1, fetch, 0.0)
 
@@ -200,6 +202,7 @@ def hand_over_s(case: TrainingCase) -> Floats:
     tokens = layout.micro_batch * case.recipe.sequence_tokens / layout.context
     hop = net.tier(case_links(case), layout.pipeline, layout.gpus / layout.pipeline)
     message = tokens * case.shape.hidden * HALF_BYTES / layout.tensor
+    # forward and backward, once for each piece of a stage
     return 2 * layout.virtual_stages * net.point_to_point_s(hop, message) * case.efficiency.tensor_exposed
 
 
