@@ -181,7 +181,7 @@ def format_of(method: Config) -> StoredFormat | None:
     if name == "eetq":
         return StoredFormat("w8a16", 1.0)
     if name in ("hqq", "quanto", "higgs", "torchao", "spqr"):
-        # numbers of their own place, or a word such as int4_weight_only with its group behind it
+        # numbers in a place of their own, or a word such as int4_weight_only with its group behind it
         inner = method.get("quant_config")
         weights = inner.get("weight_quant_params") if isinstance(inner, Mapping) else None
         part = weights if isinstance(weights, Mapping) else method
