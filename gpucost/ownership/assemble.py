@@ -128,17 +128,6 @@ class OwnershipCase(Struct):
         return ranges
 
 
-def _start_of(special: Mapping[str, Any], today: date) -> date:
-    """Return the day of month 0: start_on of the plan, else the catalog's day."""
-    stated = special.get("start_on")
-    if not stated or isinstance(stated, date):
-        return stated or today
-    try:
-        return date.fromisoformat(str(stated))
-    except ValueError:
-        raise UsageError(f"start_on = {stated!r} is not a day. Write it as YYYY-MM-DD.") from None
-
-
 def registry_of(catalog: Catalog) -> Registry:
     """Return the inputs with the catalog's facts, kept with it."""
     if "ownership_inputs" not in catalog.derived:
@@ -193,7 +182,12 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
         if not (repeats and not assumption.note and default.status != "given" and default.source_id):
             assumptions[name] = assumption
     case = OwnershipCase(assumptions, {}, registry, accelerator, warnings, special=dict(special), profile=profile)
-    case.scenarios, case.start = plan.scenarios, _start_of(special, catalog.as_of)
+    case.scenarios = plan.scenarios
+    start_on = special.get("start_on") or catalog.as_of  # the day of month 0
+    try:
+        case.start = start_on if isinstance(start_on, date) else date.fromisoformat(str(start_on))
+    except ValueError:
+        raise UsageError(f"start_on = {start_on!r} is not a day. Write it as YYYY-MM-DD.") from None
     if deducted and not case.special.get("depreciation_by_year") and "depreciation_method" not in inputs:
         case.special["depreciation_by_year"] = deducted
 
