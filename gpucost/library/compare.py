@@ -162,13 +162,13 @@ def compare(
             raise UsageError("compare: name two answers, a scenario with several parts, or --model and --gpu.")
         facts = opened(values, catalog)
         return CompareResult(_speed_of_jobs(facts, values) if values["speed"] else _side_by_side(facts, values))
-    rank, accepts_changed = values["rank"], values["accept_changed"]
+    offer_rank, accepts_changed = values["rank"], values["accept_changed"]
     first_answer, first_name = _loaded(values["first"], accepts_changed)
     if values["second"] is not None:
         second_answer, second_name = _loaded(values["second"], accepts_changed)
         names = (first_name, second_name) if first_name != second_name else ("first", "second")
         with reading("one of the answers"):
-            payload = bridged(first_answer, second_answer, rank, names)
+            payload = bridged(first_answer, second_answer, offer_rank, names)
             return CompareResult(with_change_warnings(payload, first_answer, second_answer))
     # of one answer alone the parts that ask the same question, each with the first of them
     parts = [part for part in first_answer.get("parts", ()) if part["part"] == first_answer["parts"][0]["part"]]
@@ -179,7 +179,7 @@ def compare(
     begin, later_parts = parts[0], parts[1:]
     with reading("one of the answers"):
         comparisons = [
-            {**part, "payload": bridged(begin["payload"], part["payload"], rank, (begin["name"], part["name"]))}
+            {**part, "payload": bridged(begin["payload"], part["payload"], offer_rank, (begin["name"], part["name"]))}
             for part in later_parts
         ]
     if len(comparisons) == 1:
