@@ -103,7 +103,7 @@ def serving_steps(bench: Mapping[str, Any], gpu: str) -> list[dict[str, Any]]:
 # --- A bench file as it must be before anything reads it: figures by operation, each with the numbers that it needs.
 
 # Of a figure: numbers at all, whole ones, those that an operation cannot go without, and those that are never 0.
-NUMBERS = (
+_NUMBERS = (
     "m",
     "k",
     "n",
@@ -129,14 +129,14 @@ NUMBERS = (
     "burst_tflops",
     "spread_fraction",
 )
-COUNTS = ("ranks", "micro_batch", "sequence", "batch", "context", "tensor", "sharding", "accumulate", "gpu_index")
-NEEDED = {
+_COUNTS = ("ranks", "micro_batch", "sequence", "batch", "context", "tensor", "sharding", "accumulate", "gpu_index")
+_NEEDED = {
     "matmul": ("m", "k", "n"),
     "train": ("model", "ranks", "micro_batch", "sequence", "time_s", "tokens_per_s_per_gpu"),
     "serve": ("model", "phase", "ranks", "batch", "context", "time_s"),
 }
 _RECOMPUTE = ("none", "selective", "full")
-NEAR = 0.01  # by which figures that follow from each other may differ: what a file rounds
+_NEAR = 0.01  # by which figures that follow from each other may differ: what a file rounds
 # what others are divided by
 _POSITIVE = ("time_s", "ranks", "micro_batch", "sequence", "batch", "gb_per_s", "tokens_per_s_per_gpu")
 
@@ -147,7 +147,7 @@ def _bench_model() -> "type[BaseModel]":
     from pydantic import model_validator
 
     numbers: dict[str, Any] = {
-        name: typed.number(above=name in _POSITIVE, whole_number=name in COUNTS) for name in NUMBERS
+        name: typed.number(above=name in _POSITIVE, whole_number=name in _COUNTS) for name in _NUMBERS
     }
     numbers["spread_fraction"] = typed.number(high=1e6)
     machine = typed.record(
@@ -215,7 +215,7 @@ def _timed(row: Any) -> Any:
 
 def _complete(row: Any) -> Any:
     # a figure with rounds also needs their median, which is held against them below
-    needed = (*NEEDED.get(row.op, ()), *(("time_s",) if row.rounds_s else ()))
+    needed = (*_NEEDED.get(row.op, ()), *(("time_s",) if row.rounds_s else ()))
     missing = [name for name in needed if getattr(row, name, None) is None]
     if missing:
         raise ValueError(f"a figure of {row.op} needs {', '.join(missing)}")
@@ -229,11 +229,11 @@ def _complete(row: Any) -> Any:
         raise ValueError(f"recompute is one of {', '.join(_RECOMPUTE)}")
     # numbers that follow from each other must agree: an edited file would otherwise fit a speed that nobody measured
     rounds = row.rounds_s
-    if rounds and not min(rounds) * (1 - NEAR) <= row.time_s <= max(rounds) * (1 + NEAR):
+    if rounds and not min(rounds) * (1 - _NEAR) <= row.time_s <= max(rounds) * (1 + _NEAR):
         raise ValueError(f"time_s is {row.time_s:g}, and its rounds_s lie between {min(rounds):g} and {max(rounds):g}")
     if row.op == "train":
         tokens = row.micro_batch * (row.accumulate or 1) * row.sequence / (row.tensor or 1)
-        if abs(row.tokens_per_s_per_gpu * row.time_s / tokens - 1) > NEAR:
+        if abs(row.tokens_per_s_per_gpu * row.time_s / tokens - 1) > _NEAR:
             stated = f"tokens_per_s_per_gpu is {row.tokens_per_s_per_gpu:g}"
             raise ValueError(f"{stated}, and {tokens / row.time_s:g} follows from time_s, micro_batch and sequence")
     return row

@@ -30,9 +30,9 @@ SMALLEST, LARGEST = 1e-9, 1e17  # of any number but 0 that a run has
 _HEAD_LINES = 20_000  # within which a program has written its arguments
 _ANY_BAR = "huggingface"  # whose lines are those of any progress bar: it speaks only where no other format does
 # Possessive quantifiers (`++`): what a number has eaten it never gives back, so that no line takes long to fail on.
-NUMBER = r"(-?[\d,]++(?:\.\d*+)?+(?:[eE][-+]?\d++)?+)(?!,\d)"
+_NUMBER = r"(-?[\d,]++(?:\.\d*+)?+(?:[eE][-+]?\d++)?+)(?!,\d)"
 COUNT = r"([\d.]++[KMBGT]?)\b"  # with the letter that some write for thousands and more
-THOUSANDS = {"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+_THOUSANDS = {"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 _OWN_NUMBERS = {  # what a pattern of one's own may read, and its unit in seconds where it has one
     **dict.fromkeys(("step", "steps", "tokens", "samples", "global_batch", "sequence", "gpus"), 1.0),
     **dict.fromkeys(("tokens_per_s", "tokens_per_s_per_gpu", "samples_per_s", "steps_per_s", "step_s"), 1.0),
@@ -55,7 +55,7 @@ def _formats() -> Iterator[LogFormat]:
     for name, rows in groupby(beside(__file__, "logs")[1:], key=itemgetter(0)):
         # the first row of a format holds its phase and the pattern of its line
         (_, phase, _, line), *numbers = (
-            [*cells, pattern.replace("NUMBER", NUMBER).replace("COUNT", COUNT)] for *cells, pattern in rows
+            [*cells, pattern.replace("NUMBER", _NUMBER).replace("COUNT", COUNT)] for *cells, pattern in rows
         )
         scale = {number: MILLI for _, number, unit, _ in numbers if unit == "ms"}
         yield LogFormat(name, phase, line, {number: pattern for _, number, _, pattern in numbers}, scale)
@@ -205,7 +205,7 @@ def _read_known(lines: Iterable[str]) -> tuple[_Readings, Layout]:
         start = line[:_LONGEST_LINE]
         for form, pattern in patterns:
             if pattern.search(start):
-                if values := numbers_of(form, start):
+                if values := _numbers_of(form, start):
                     readings.setdefault(form.name, []).append(Reading(number, values))
                 break
         else:  # no format's line: arguments, where the program is still at its beginning
@@ -272,7 +272,7 @@ def _layout_of(line: str) -> dict[str, float | str]:
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def numbers_of(form: LogFormat, line: str) -> dict[str, float]:
+def _numbers_of(form: LogFormat, line: str) -> dict[str, float]:
     """Return the numbers of one line."""
     matches = {name: re.search(pattern, line) for name, pattern in form.numbers.items()}
     return _values(form, {name: match[1] for name, match in matches.items() if match})
@@ -293,7 +293,7 @@ def _number(text: str, name: str) -> float:
     >>> _number("1,234.5", "tokens"), _number("1.02K", "tokens")
     (1234.5, 1020.0)
     """
-    thousands = THOUSANDS.get(text[-1:], 1.0)
+    thousands = _THOUSANDS.get(text[-1:], 1.0)
     return float(without_commas(text.rstrip(",KMBGT"), name)) * thousands
 
 

@@ -17,7 +17,7 @@ from gpucost.units import MICRO, MILLI
 
 POWER_CAP, SLOWDOWN, THERMAL = 0x4, 0x8, 0x40
 # Bits of NVIDIA's clock event reasons that slow a GPU down (NVML API reference, nvmlClocksEventReasons).
-REASONS: Mapping[int, str] = {
+_REASONS: Mapping[int, str] = {
     POWER_CAP: "power cap",
     SLOWDOWN: "hardware slowdown",
     0x20: "software thermal limit",
@@ -42,10 +42,10 @@ class Sample(NamedTuple):
     reasons: int
 
 
-def number(text: object) -> float | None:
+def _number(text: object) -> float | None:
     """Return the first number of a cell; None where it says none.
 
-    >>> number("(1090Mhz)"), number("N/A"), number(71.2), number(True)
+    >>> _number("(1090Mhz)"), _number("N/A"), _number(71.2), _number(True)
     (1090.0, None, 71.2, None)
     """
     if isinstance(text, bool):
@@ -67,10 +67,10 @@ _BYTES_PER_MIB = 2.0**20
 _AT_LIMIT_FRACTION = 0.98  # of its power limit: a GPU that draws so much is held back by it
 
 
-def held_back(power_w: float | None, limit_w: float | None) -> int:
+def _held_back(power_w: float | None, limit_w: float | None) -> int:
     """Return the power cap's bit where a GPU draws all that it may.
 
-    >>> held_back(748.0, 750.0), held_back(300.0, 750.0), held_back(None, 750.0)
+    >>> _held_back(748.0, 750.0), _held_back(300.0, 750.0), _held_back(None, 750.0)
     (4, 0, 0)
     """
     return POWER_CAP if power_w and limit_w and power_w >= _AT_LIMIT_FRACTION * limit_w else 0
@@ -79,7 +79,7 @@ def held_back(power_w: float | None, limit_w: float | None) -> int:
 def from_files(cards: Path) -> list[Sample]:
     """Read the driver's files of every card of AMD's."""
     samples: list[Sample] = []
-    for device in sorted(cards.glob("card[0-9]*/device"), key=lambda path: number(path.parent.name[4:]) or 0.0):
+    for device in sorted(cards.glob("card[0-9]*/device"), key=lambda path: _number(path.parent.name[4:]) or 0.0):
         # card0-DP-1 is a socket for a screen
         if "-" in device.parent.name or _text_of(device / "vendor") != _VENDOR:
             continue
@@ -87,7 +87,7 @@ def from_files(cards: Path) -> list[Sample]:
         sensors = hwmon_folders[0] if hwmon_folders else device
 
         def first(names: Iterable[str], scale: float, folder: Path = sensors) -> float | None:
-            values = (number(_text_of(folder / name)) for name in names)
+            values = (_number(_text_of(folder / name)) for name in names)
             return next((value * scale for value in values if value is not None), None)
 
         # in µW, Hz and m°C: the average power, else that of the moment; the hottest spot, else the edge
@@ -104,7 +104,7 @@ def from_files(cards: Path) -> list[Sample]:
                 first(("freq1_input",), MICRO),
                 power,
                 first(("temp2_input", "temp1_input"), MILLI),
-                held_back(power, limit),
+                _held_back(power, limit),
             )
         )
     return samples
@@ -121,7 +121,7 @@ def _text_of(path: Path) -> str:
 # set.
 
 # `clocks_throttle_reasons` is the older name of `clocks_event_reasons`; newer drivers still take it.
-FIELDS = (
+_FIELDS = (
     "index,name,driver_version,power.limit,clocks.max.sm,memory.used,utilization.gpu,"
     "clocks.sm,power.draw,temperature.gpu,clocks_throttle_reasons.active"
 )
@@ -140,25 +140,25 @@ def parse(line: str) -> Sample | None:
     cells = [cell.strip() for cell in line.split(",")]
     if len(cells) != 11 or not cells[0].isdigit():
         return None
-    numbers = dict(zip(Sample._fields[3:10], map(number, cells[3:10]), strict=True))
+    numbers = dict(zip(Sample._fields[3:10], map(_number, cells[3:10]), strict=True))
     reasons = int(cells[10], 16) if cells[10].startswith("0x") else 0
     return Sample(gpu=int(cells[0]), name=cells[1], driver=cells[2], reasons=reasons, **numbers)
 
 
-def slowed_by(reasons: int) -> list[str]:
+def _slowed_by(reasons: int) -> list[str]:
     """Name what slows a GPU down.
 
-    >>> slowed_by(0x24)
+    >>> _slowed_by(0x24)
     ['power cap', 'software thermal limit']
     """
-    return [name for bit, name in REASONS.items() if reasons & bit]
+    return [name for bit, name in _REASONS.items() if reasons & bit]
 
 
 def _query(*more: str) -> list[str]:
     """Ask of the GPUs that this process may use: what others do on the rest says nothing of them."""
     mine = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     chosen = [f"--id={mine}"] if mine and "MIG" not in mine else []  # --id takes no slice
-    return ["nvidia-smi", f"--query-gpu={FIELDS}", "--format=csv,noheader,nounits", *chosen, *more]
+    return ["nvidia-smi", f"--query-gpu={_FIELDS}", "--format=csv,noheader,nounits", *chosen, *more]
 
 
 def look() -> list[Sample]:
@@ -198,7 +198,7 @@ class Watch:
         if not working:
             return {}
         # a reason counts where it held in over a quarter of the samples: at the start of work each holds for a moment
-        reasons = [name for sample in working for name in slowed_by(sample.reasons)]
+        reasons = [name for sample in working for name in _slowed_by(sample.reasons)]
         often = sorted({name for name in reasons if reasons.count(name) > len(working) / 4})
         return {
             "power_w": _median([sample.power_w for sample in working]),

@@ -27,7 +27,7 @@ from gpucost.errors import UsageError
 
 # --- Measuring processes under supervision: a case that hangs or kills its process costs that case, nothing more.
 
-WORKER = (sys.executable, "-m", "gpucost.bench.gpu.worker")
+_WORKER = (sys.executable, "-m", "gpucost.bench.gpu.worker")
 _START_LIMIT_S = 120.0  # PyTorch loads, and the ranks find each other
 _STARTS = 2  # failed starts after which a group of processes is given up
 LOOK_S, GRACE_S = 0.5, 3.0  # how often ended processes are looked for, and how long their last words may take
@@ -37,7 +37,7 @@ class Workers:
     """One process per rank, all reading the same cases; rank 0 answers."""
 
     def __init__(
-        self, ranks: int, device: str, command: Sequence[str] = WORKER, variables: Mapping[str, str] = {}
+        self, ranks: int, device: str, command: Sequence[str] = _WORKER, variables: Mapping[str, str] = {}
     ) -> None:
         self.ranks, self.device, self.command, self.variables = ranks, device, command, variables
         self.processes: list[subprocess.Popen[str]] = []
@@ -161,11 +161,11 @@ class Workers:
 
 # --- A bench from start to end: cases measured one by one, kept on disk after each, resumed where it stopped.
 
-ROUNDS = 3  # of what moves, each in processes of its own; a training step's repetitions are its rounds
+_ROUNDS = 3  # of what moves, each in processes of its own; a training step's repetitions are its rounds
 _STEADY_FRACTION = 0.01  # by which rounds of a steady case differ at most
 _QUICK_S = 3.0  # a case that took no longer is cheap to repeat
 REPEATS_END_S = {"short": 150.0, "full": 480.0}  # after so long nothing is repeated: compilers on a fresh machine
-RATES = ("gb_per_s", "tflops", "bus_gb_per_s", "tokens_per_s_per_gpu", "samples_per_s")
+_RATES = ("gb_per_s", "tflops", "bus_gb_per_s", "tokens_per_s_per_gpu", "samples_per_s")
 # Called with the cases done, those to do in all, and the name of the next one.
 Report = Callable[[int, int, str], None]
 
@@ -179,7 +179,7 @@ def bench(
     groups: Sequence[str] = (),
     folder: str | None = None,
     anew: bool = False,
-    command: Sequence[str] = WORKER,
+    command: Sequence[str] = _WORKER,
     report: Report = lambda done, total, name: None,
 ) -> dict[str, Any]:
     """Measure this machine and return the bench, which `path` holds after each case.
@@ -187,7 +187,7 @@ def bench(
     A bench that `path` holds already goes on where it stopped (with `anew` it starts over); one of another machine or
     profile is refused.
     """
-    if command is WORKER and importlib.util.find_spec("torch") is None:
+    if command is _WORKER and importlib.util.find_spec("torch") is None:
         raise UsageError(
             "bench measures with PyTorch, which is not installed here: pip install 'gpucost[bench]', or the ROCm build "
             "of PyTorch for AMD GPUs."
@@ -268,7 +268,7 @@ def _measure(
 ) -> None:
     """Measure what is due, in rounds over all cases, and write the file after each case."""
     figures = {figure["id"]: figure for figure in result["figures"]}
-    todo = [(turn, case) for turn in range(ROUNDS) for case in cases if turn == 0 or case.group != "train"]
+    todo = [(turn, case) for turn in range(_ROUNDS) for case in cases if turn == 0 or case.group != "train"]
     # groups of processes by their number of ranks: a new number or round stops them, and each starts by itself again
     groups, at, begun = {1: workers}, (1, 0), time.monotonic() - result.get("spent_s", 0.0)
     repeats_end_s = REPEATS_END_S.get(result["profile"], math.inf)
@@ -297,12 +297,12 @@ def _measure(
                         figures[case.id] = {}
                         result["figures"].append(figures[case.id])
                     # the figure in the bench is changed in place, at the median of its rounds so far
-                    figures[case.id].update(settled(row, figures[case.id].get("rounds_s", [])))
+                    figures[case.id].update(_settled(row, figures[case.id].get("rounds_s", [])))
                 else:
                     reason = f"not repeated: {answer['failed']}" if case.id in figures else answer["failed"]
                     result["failed"].append({"id": case.id, "reason": reason})
                 result["spent_s"] = time.monotonic() - begun
-                save(result, path)
+                _save(result, path)
         finally:
             for group in groups.values():
                 group.stop()
@@ -320,22 +320,22 @@ def _is_due(turn: int, figure: dict[str, Any] | None) -> bool:
     moves = figure.get("bound") == "host" or max(rounds) > (1 + _STEADY_FRACTION) * min(rounds)
     if turn == 1:  # what was steady within its first round, and took long, is believed
         moves = moves or figure.get("spread_fraction", 0.0) > _STEADY_FRACTION or figure.get("took_s", 0.0) < _QUICK_S
-    if turn == ROUNDS - 1:
+    if turn == _ROUNDS - 1:
         moves = moves and figure.get("bound") != "host" and figure.get("spread_fraction", 0.0) <= SWING_FRACTION
     return len(rounds) <= turn and moves
 
 
-def settled(row: dict[str, Any], before: list[float]) -> dict[str, Any]:
+def _settled(row: dict[str, Any], before: list[float]) -> dict[str, Any]:
     """Return a figure at the median of its rounds.
 
-    >>> row = settled({"time_s": 2.0, "tflops": 10.0}, [1.0, 4.0])
-    >>> row["tflops"], settled({"time_s": 4.0, "tflops": 5.0}, [1.0, 2.0])["tflops"]
+    >>> row = _settled({"time_s": 2.0, "tflops": 10.0}, [1.0, 4.0])
+    >>> row["tflops"], _settled({"time_s": 4.0, "tflops": 5.0}, [1.0, 2.0])["tflops"]
     (10.0, 10.0)
     """
     rounds = [*before, *row.get("rounds_s", [row["time_s"]])]
     usual = median(rounds)
     ratio = row["time_s"] / usual  # rates are of this round's time: they follow to the median's
-    return {**row, **{name: row[name] * ratio for name in RATES if name in row}, "time_s": usual, "rounds_s": rounds}
+    return {**row, **{name: row[name] * ratio for name in _RATES if name in row}, "time_s": usual, "rounds_s": rounds}
 
 
 def _compare_gpus(result: dict[str, Any], count: int, command: Sequence[str], path: Path) -> None:
@@ -360,10 +360,10 @@ def _compare_gpus(result: dict[str, Any], count: int, command: Sequence[str], pa
     with ThreadPoolExecutor(count) as pool:
         for results in pool.map(probe, range(count)):
             rows += results
-    save(result, path)
+    _save(result, path)
 
 
-def save(result: dict[str, Any], path: Path) -> None:
+def _save(result: dict[str, Any], path: Path) -> None:
     """Write a bench whole or not at all."""
     # beside the file, since only within a folder is a replacement one step; the process' number keeps two apart
     aside = path.with_name(f".{path.name}.{os.getpid()}")

@@ -116,7 +116,7 @@ def ranges_of(bench: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def large(row: Mapping[str, Any]) -> bool:
+def _large(row: Mapping[str, Any]) -> bool:
     """Tell whether a figure is of a size at which the peak is what bounds it."""
     if row["op"] == "matmul":
         return 2.0 * float(row["m"]) * float(row["k"]) * float(row["n"]) >= _LARGE_PRODUCT_FLOP
@@ -133,7 +133,7 @@ def yardsticks(bench: Mapping[str, Any], chip: Accelerator | None, on_record: Ma
         rates = [
             (row[work.rate], row)
             for row in bench["figures"]
-            if all(row.get(name) == value for name, value in work.cells.items()) and large(row) and row.get(work.rate)
+            if all(row.get(name) == value for name, value in work.cells.items()) and _large(row) and row.get(work.rate)
         ]
         if rates:
             best = max(rates, key=lambda pair: pair[0])
@@ -190,16 +190,16 @@ def rows_of(sticks: Sequence[Yardstick], on_record: Mapping[str, Sequence[float]
                 "usual_fraction": stick.usual_fraction,
                 "against_usual_ratio": ratio,
                 "place": place(share, on_record.get(stick.key, ())),
-                "verdict": word(ratio, share),
+                "verdict": _word(ratio, share),
             }
         )
     return rows
 
 
-def word(ratio: float | None, share: float | None) -> str:
+def _word(ratio: float | None, share: float | None) -> str:
     """Say how a share stands against the usual one.
 
-    >>> word(0.97, 0.7), word(0.5, 0.35), word(None, 1.3), word(None, 0.7)
+    >>> _word(0.97, 0.7), _word(0.5, 0.35), _word(None, 1.3), _word(None, 0.7)
     ('as usual', 'far below usual', 'above the datasheet: check the peak', '')
     """
     if share and share > 1.02:  # 2 % may be the datasheet's rounding
@@ -270,7 +270,7 @@ SLOPE_POINTS, FLAT_RATIO = 8, 20  # of a roof that is drawn by points; how far i
 
 def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]]:
     """Return the datasheet's roof, the measured one if large products were, and the fastest of each number of rows."""
-    copies = (row for row in bench["figures"] if row["op"] == "copy" and large(row))
+    copies = (row for row in bench["figures"] if row["op"] == "copy" and _large(row))
     bandwidths = [row["gb_per_s"] for row in copies if row.get("gb_per_s")]
     products = [
         row
@@ -293,7 +293,7 @@ def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]
         }
         for row in fastest.values()
     ]
-    best = max((float(row["tflops"]) for row in products if large(row)), default=None)
+    best = max((float(row["tflops"]) for row in products if _large(row)), default=None)
     roofs: list[dict[str, Any]] = []
     # the roofs run from 1 FLOP/byte, or the leftmost point, to far beyond the ridge, or to the rightmost
     first, *_, last = sorted(

@@ -56,7 +56,7 @@ class FitKind(Struct, frozen=True):
     tune: Callable[[Measurements, Calibration], Calibration]
 
 
-KINDS = {
+_KINDS = {
     "training": FitKind(TRAINING, "runs", training_calibration, training.gather_own, training.tune),
     "serving": FitKind(SERVING, "figures", serving_calibration, serving.gather_own, serving.tune),
 }
@@ -73,10 +73,10 @@ def read_own(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], sta
         )
     called = (f"{name} [{stack}]" if stack else name for name in names)  # one run may be of several classes
     named_rows = [{**row, "id": name} for row, name in zip(rows, called, strict=True)]
-    measured = KINDS[kind].gather_own(named_rows, catalog)
+    measured = _KINDS[kind].gather_own(named_rows, catalog)
     if not measured.figures:
         reasons = "; ".join(f"{entry['id']}: {entry['reason']}" for entry in measured.skipped[:3])
-        raise UsageError(f"no usable {KINDS[kind].counted} to fit." + (f" Skipped: {reasons}." if reasons else ""))
+        raise UsageError(f"no usable {_KINDS[kind].counted} to fit." + (f" Skipped: {reasons}." if reasons else ""))
     return measured
 
 
@@ -87,14 +87,14 @@ def fit_read(
 
     With `stack` they are of a class of one's own, which has the physics of the class that most of them are of.
     """
-    base = KINDS[kind].current(catalog)
-    fitted = KINDS[kind].tune(measured, base)
+    base = _KINDS[kind].current(catalog)
+    fitted = _KINDS[kind].tune(measured, base)
     if stack:
         # a class of one's own has no parameters: it borrows those of the class that most of its runs look like
         like = Counter(row.software for row in measured.rows).most_common(1)[0][0]
         fitted = replace(fitted, stacks={**base.stacks, stack: like})
     return fitted, table(
-        KINDS[kind].scheme, fitted, len(measured.figures), _OWN_SOURCE_ID, base.values, _OWN_SPREAD_RATIO
+        _KINDS[kind].scheme, fitted, len(measured.figures), _OWN_SOURCE_ID, base.values, _OWN_SPREAD_RATIO
     )
 
 
@@ -139,7 +139,7 @@ def stacks_of(catalog: Catalog) -> list[dict[str, Any]]:
 
 def changes(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], smallest: float) -> list[dict[str, Any]]:
     """Return what a calibration changes against the current one: runs, parameters and widths that moved."""
-    base = KINDS[kind].current(catalog)
+    base = _KINDS[kind].current(catalog)
     entries: list[dict[str, Any]] = []
     # runs of one's own: predicted ÷ measured before and after, and by how much the range near each is narrower
     runs = TRAINING.load([row for row in rows if row["kind"] == "run"]).runs

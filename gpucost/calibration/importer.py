@@ -61,7 +61,7 @@ def training_columns(row: Row, facts: Catalog) -> dict[str, Any]:
     # the chip: the H100 of HBM2e, and a power limit in watts or in words
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, [])
     variant = accelerator.id.startswith("h100-sxm") and _says_variant(gpu_and_notes)
-    limit = power_limit_w(gpu_and_notes)
+    limit = _power_limit_w(gpu_and_notes)
     if limit is None and _is_power_limited(gpu_and_notes):
         power_w = facts.accelerator(_VARIANT).tdp_w if variant else accelerator.tdp_w
         limit = _LIMITED_SHARE * power_w if power_w else None
@@ -80,13 +80,13 @@ def training_columns(row: Row, facts: Catalog) -> dict[str, Any]:
         "power_limit_w": limit,
         "node_gpus": int(node[1]) if node else None,
         # a rack of NVLink is no node: its trays of four have the network cards
-        "scaleout_gb_per_s": scaleout_gb_per_s(text, node_gpus if node_gpus <= 16 else 4),
+        "scaleout_gb_per_s": _scaleout_gb_per_s(text, node_gpus if node_gpus <= 16 else 4),
         # Megatron-DeepSpeed is taken without a fused kernel, whatever else is said of attention
         "flash_attention": "n" if both or _attends_unfused(software) else "",
         "vp": 1 if re.search(r"no(t| )?-? ?interleav|without interleav", str(notes or "").lower()) else None,
         "dispatcher": dispatcher(software),
         "sinks": "fused" if _has_flexible_attention(framework) else "",
-        "local_batch": local_batch(notes),
+        "local_batch": _local_batch(notes),
         "offload": "" if (host_memory := offload(notes)) == "none" else host_memory,
         "document_tokens": _QUESTION_TOKENS if questions else None,
         "lora_targets": "qkv" if questions else "",
@@ -104,10 +104,10 @@ def _attends_unfused(text: str) -> bool:
     return wording.attends_as_library(text) or re.search(r"deterministic (algorithms|mode)", text.lower()) is not None
 
 
-def power_limit_w(text: object) -> float | None:
+def _power_limit_w(text: object) -> float | None:
     """Read the power limit of an accelerator, or None where none is named.
 
-    >>> power_limit_w("H100 SXM, power limit 500 W"), power_limit_w("8x H100-700W"), power_limit_w("400 W idle")
+    >>> _power_limit_w("H100 SXM, power limit 500 W"), _power_limit_w("8x H100-700W"), _power_limit_w("400 W idle")
     (500.0, 700.0, None)
     """
     match = _LIMIT_W.search(str(text or ""))
@@ -134,10 +134,10 @@ def _says_variant(text: object) -> bool:
     return re.search(r"\bh100\b", word) is not None and re.search(r"meta h100|hbm2e|\b96 ?gb\b", word) is not None
 
 
-def local_batch(text: object) -> int | None:
+def _local_batch(text: object) -> int | None:
     """Read the sequences that each data-parallel rank takes in a step, or None where none are named.
 
-    >>> local_batch("torchtitan, local batch size 2"), local_batch("local_batch_size=1"), local_batch("batch 512")
+    >>> _local_batch("torchtitan, local batch size 2"), _local_batch("local_batch_size=1"), _local_batch("batch 512")
     (2, 1, None)
     """
     match = re.search(
@@ -158,16 +158,16 @@ def offload(text: object) -> str:
     return "all" if re.search(r"(full|param\w{0,12}|weights?)[ -]offload", word) else "states"
 
 
-def scaleout_gb_per_s(text: object, node_gpus: float) -> float | None:
+def _scaleout_gb_per_s(text: object, node_gpus: float) -> float | None:
     """Read the network between nodes from words, in GB/s per accelerator and direction; None where none is stated.
 
     "N x R Gb/s" counts per node; a bare rate counts per node unless "per GPU" stands beside it.
 
-    >>> scaleout_gb_per_s("1600 Gbps/node RoCE", 8), scaleout_gb_per_s("8x400Gb/s IB NDR per node", 8)
+    >>> _scaleout_gb_per_s("1600 Gbps/node RoCE", 8), _scaleout_gb_per_s("8x400Gb/s IB NDR per node", 8)
     (25.0, 50.0)
-    >>> scaleout_gb_per_s("RoCE 400Gb/s per GPU", 8), scaleout_gb_per_s("NVLink single node", 8)
+    >>> _scaleout_gb_per_s("RoCE 400Gb/s per GPU", 8), _scaleout_gb_per_s("NVLink single node", 8)
     (50.0, None)
-    >>> scaleout_gb_per_s("Storage: 2x ConnectX-7 IB NDR 400Gb/s, Compute: 8x ConnectX-7 IB NDR 400Gb/s", 8)
+    >>> _scaleout_gb_per_s("Storage: 2x ConnectX-7 IB NDR 400Gb/s, Compute: 8x ConnectX-7 IB NDR 400Gb/s", 8)
     50.0
     """
     word = re.sub(r"(management|storage\+?\w{0,12}):[^,]*(,|$)", "", str(text or ""), flags=re.IGNORECASE)
@@ -235,7 +235,7 @@ def _serving_columns(row: Row, facts: Catalog) -> dict[str, Any]:
         "served_by": server(row.get("served_by"), f"{row.get('scenario')} {row.get('engine')} {notes}", load),
         "request_set": request_set,
         "requests": requests(notes, max(output, 1.0)),
-        "varied_lengths": 1 if varied(notes) else None,
+        "varied_lengths": 1 if _varied(notes) else None,
         "decode_only": 1 if re.search(r"decode only|= ?1000 ?/ ?itl", notes.lower()) else None,
         "draft_tokens": tokens or None,
         "prefix_hit_fraction": prefix_hit(f"{row.get('scenario')} {notes}", keeping=keeping),
@@ -350,10 +350,10 @@ def server(stated: object, remarks: str, kind: str) -> str:
     return "offline" if kind in ("single", "batch", "prompt", "pool") and "server" not in lowered else "tuned"
 
 
-def varied(notes: str) -> bool:
+def _varied(notes: str) -> bool:
     """Tell whether requests are of a conversation set, whose outputs differ, rather than of one length.
 
-    >>> varied("1000 requests all at once; ShareGPT"), varied("random lengths fixed")
+    >>> _varied("1000 requests all at once; ShareGPT"), _varied("random lengths fixed")
     (True, False)
     """
     return re.search(r"sharegpt|open-?orca|lmsys|conversation|burstgpt|wildchat", notes.lower()) is not None

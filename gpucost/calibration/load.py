@@ -58,7 +58,7 @@ _AS_SERVING = (  # columns that mean what they mean for serving
 )
 _USUAL_SECONDS = 600.0  # that a test without a number of requests lasts: MLPerf's server scenario lasts as long
 _MOST_REQUESTS = 4_000  # of one replica that are simulated: the tail of more is the same
-CHAT_VARIATION = (1.4, 1.0)  # of prompts and answers of conversations; an assumption, as Azure's trace of 2023 has it
+_CHAT_VARIATION = (1.4, 1.0)  # of prompts and answers of conversations; an assumption, as Azure's trace of 2023 has it
 _TASK_VARIATION = (0.6, 0.7)  # of a benchmark's questions: an assumption
 _SHORTEST_SHARE = 0.1  # of a mean: "random lengths" are spread evenly from there to as far above
 
@@ -85,7 +85,7 @@ def read_test(row: Row, facts: Catalog) -> LoadTest:
     lengths_in_notes = re.search(r"\b(\d{1,7}) in and (\d{1,7}) out", notes)
     pipeline = re.search(r"pipeline parallel (\d{1,4})", notes)
     # the columns of serving, with what only the remarks of a result say
-    served = {
+    columns = {
         **{name: row.get(name) for name in _AS_SERVING},
         "pp": pipeline[1] if pipeline else None,
         "kv_precision": "fp8" if "KV cache fp8" in notes else None,
@@ -96,7 +96,7 @@ def read_test(row: Row, facts: Catalog) -> LoadTest:
         "served_by": "tuned" if "MLPerf" in notes else "default",
         "draft_tokens": 1 if str(row.get("speculative") or "") == "y" else None,
     }
-    serving_row = read_row(entered(served, "serving", facts), facts)
+    serving_row = read_row(entered(columns, "serving", facts), facts)
     replicas = int(wording.positive(row.get("replicas")) or serving_row.replicas)
     serving_row = replace(serving_row, replicas=replicas)
     shared = wording.number(row.get("shared_prefix_tokens"))
@@ -114,7 +114,7 @@ def read_test(row: Row, facts: Catalog) -> LoadTest:
     if "llama3.1-8b" in notes:  # MLPerf's summaries are cut at 128 tokens
         usual = (_TASK_VARIATION[0], 0.0)
     elif chat:
-        usual = CHAT_VARIATION
+        usual = _CHAT_VARIATION
     elif "MLPerf" in notes:
         usual = _TASK_VARIATION
     seats = re.search(r"server runs at most (\d+) at once", notes)
@@ -155,7 +155,7 @@ def sent(test: LoadTest, seed: int = SEED) -> Requests:
     return requests_of(test.rate, prompt, output, draw, variation=test.variation, cached_fraction=row.prefix_hit)
 
 
-def served(test: LoadTest, engine: ReplicaEngine, slower: float = 1.0) -> ServedRequests:
+def _served(test: LoadTest, engine: ReplicaEngine, slower: float = 1.0) -> ServedRequests:
     """Return what one replica makes of a test; `slower` stretches every step.
 
     Steps that take twice as long are steps of the usual length under arrivals twice as fast, at half the clock.
@@ -231,8 +231,8 @@ def predict(rows: Sequence[Row], facts: Catalog, calibration: Calibration) -> tu
         }
         traits = {name: np.array([applies]) for name, applies in doubted.items()}
         width = float(width_of(traits, calibration.ranges)[0])
-        usual = served(test, engine)
-        ends = [_statistics_of(served(test, engine, ratio), ratio) for ratio in np.exp([-width, width]).tolist()]
+        usual = _served(test, engine)
+        ends = [_statistics_of(_served(test, engine, ratio), ratio) for ratio in np.exp([-width, width]).tolist()]
         middle = _statistics_of(usual, 1.0)
         for figure in of_row.get(index, ()):
             point, *both = (end[figure.metric] for end in (middle, *ends))

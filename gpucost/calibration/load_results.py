@@ -23,12 +23,12 @@ from gpucost.calibration.load import STATISTICS, TIMES
 from gpucost.errors import DataError
 from gpucost.gate import beside, once, parsed, read_text, shown
 
-SUFFIXES = (".json", ".jsonl")
+_SUFFIXES = (".json", ".jsonl")
 _SPELLINGS = {"mean": ("mean", "avg"), "p50": ("median", "p50"), "p90": ("p90",), "p95": ("p95",), "p99": ("p99",)}
-SECONDS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-SPEEDS = ("achieved_requests_per_s", "output_tokens_per_s", "total_tokens_per_s", "peak_concurrency")
+_SECONDS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_SPEEDS = ("achieved_requests_per_s", "output_tokens_per_s", "total_tokens_per_s", "peak_concurrency")
 _CLOSED = ("concurrent", "concurrency", "throughput", "synchronous")  # patterns that send when an answer is there
-ENGINES = ("vllm", "sglang", "tensorrt", "trt", "lmdeploy", "tgi")  # whose own interface a client may speak
+_ENGINES = ("vllm", "sglang", "tensorrt", "trt", "lmdeploy", "tgi")  # whose own interface a client may speak
 _EVEN_SPREAD = 3**-0.5  # standard deviation of what is spread evenly over 1 ± 1, against its mean
 
 
@@ -61,12 +61,13 @@ def writers() -> Mapping[str, Mapping[str, Sequence[FigurePlace]]]:
 
 def is_result(path: str) -> bool:
     """Tell whether a file is named as results are: JSON, or a line of it for each test."""
-    return Path(path).suffix.lower() in SUFFIXES
+    return Path(path).suffix.lower() in _SUFFIXES
 
 
 def read_results(path: str, served: TestedServer) -> list[dict[str, Any]]:
     """Return the tests of a file as rows of load tests."""
     rows = [_LoadResult(test, path, line).row(served) for line, test in _tests(path)]
+    # a file without a day was written when the test ended
     day = datetime.fromtimestamp(os.stat(path).st_mtime, UTC).date().isoformat()
     name = Path(path).name
     names = [f"{name} {number}" for number in range(1, len(rows) + 1)] if len(rows) > 1 else [name]
@@ -97,10 +98,10 @@ def _tests(path: str) -> Iterator[tuple[int | None, Any]]:
             yield number, value
 
 
-def at(test: Any, path: str) -> Any:
+def _at(test: Any, path: str) -> Any:
     """Return what stands at a path of keys and places; None where nothing does.
 
-    >>> at({"a": [{"b": 1}, {"b": 2}]}, "a.-1.b"), at({"a": None}, "a.b")
+    >>> _at({"a": [{"b": 1}, {"b": 2}]}, "a.-1.b"), _at({"a": None}, "a.b")
     (2, None)
     """
     for key in path.split("."):
@@ -119,7 +120,7 @@ class _LoadResult:
     def __init__(self, test: Any, path: str, line: int | None) -> None:
         self.test, self.path, self.line = test, path, line
         for writer, places in writers().items():
-            if all(at(test, sign.path) is not None for sign in places["sign"]):
+            if all(_at(test, sign.path) is not None for sign in places["sign"]):
                 self.writer, self.places = writer, places
                 return
         keys = ", ".join(map(str, list(test)[:6])) if isinstance(test, Mapping) else type(test).__name__
@@ -135,7 +136,7 @@ class _LoadResult:
     def word(self, figure: str) -> Any:
         """Return what the file says of something, in the first place that does."""
         places = self.places.get(figure, ())
-        return next((value for place in places if (value := at(self.test, place.path)) is not None), None)
+        return next((value for place in places if (value := _at(self.test, place.path)) is not None), None)
 
     def number(self, figure: str) -> float | None:
         """Return a number of the file; None where it is not stated or unlimited."""
@@ -144,7 +145,7 @@ class _LoadResult:
 
     def number_at(self, path: str) -> float | None:
         """Return the number at a path."""
-        value = at(self.test, path)
+        value = _at(self.test, path)
         if value is None or value == "inf":
             return None
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
@@ -156,6 +157,7 @@ class _LoadResult:
         completed = self.number("completed")
         if not completed:
             raise self.refused("no request was answered, so nothing was measured. Run the test again", "completed")
+        # what a person says of the server goes before what the file says
         model, tensor = served.model or self.word("model"), served.tensor or self.number("tensor")
         missing = " and ".join(flag for flag, there in (("--model", model), ("--gpu", served.gpu)) if not there)
         if missing:
@@ -179,7 +181,7 @@ class _LoadResult:
             "input_std_tokens": prompt[1],
             "mean_output_tokens": output[0],
             "output_std_tokens": output[1],
-            **{name: self.number(name) for name in SPEEDS},
+            **{name: self.number(name) for name in _SPEEDS},
             **self.times(),
             "failed": self.number("failed"),
             "notes": notes,
@@ -187,6 +189,7 @@ class _LoadResult:
 
     def load(self) -> tuple[float | None, float | None, str | None, str]:
         """Return the rate, the requests that clients keep open, how requests arrive, and words on it."""
+        # vLLM and SGLang state an unlimited rate with so many open requests; guidellm names a pattern
         rate, clients, pattern = self.number("request_rate"), self.number("max_concurrency"), str(self.word("pattern"))
         by_stage = self.writer == "inference-perf"
         if pattern in _CLOSED or (by_stage and clients):
@@ -238,6 +241,7 @@ class _LoadResult:
 
     def stated(self, time: str, statistic: str) -> tuple[float, str] | None:
         """Return a statistic of a time in seconds, and where it stands."""
+        # a percentile of exactly 0 is a time that was not measured
         for place in self.places[time]:
             for word in _SPELLINGS[statistic]:
                 path = place.path.replace("*", word)
@@ -248,15 +252,15 @@ class _LoadResult:
     def seconds(self, place: FigurePlace) -> float:
         """Return the seconds of the unit in which a time is written."""
         path = place.path.replace("*", "unit")
-        unit = at(self.test, path) if place.unit == "unit" else place.unit
-        if unit not in SECONDS:
-            raise self.refused(f"{shown(unit)} is none of the units {', '.join(SECONDS)}", path)
-        return SECONDS[unit]
+        unit = _at(self.test, path) if place.unit == "unit" else place.unit
+        if unit not in _SECONDS:
+            raise self.refused(f"{shown(unit)} is none of the units {', '.join(_SECONDS)}", path)
+        return _SECONDS[unit]
 
     def engine(self) -> str:
         """Return the engine that was asked; a client of a common interface does not say whose server it was."""
         client = str(self.word("engine") or "").split("-")[0].lower()
-        if client in ENGINES:
+        if client in _ENGINES:
             return client
         return "vllm" if self.writer == "vllm" else ""
 

@@ -28,7 +28,7 @@ from gpucost.workloads.training import SLOWEST
 
 _SMALL_SOURCE_ROWS = 5
 POOLED = "sources with fewer than five rows"
-WORST = 10
+_WORST = 10
 
 
 class Item(Struct, frozen=True):
@@ -116,7 +116,7 @@ def payload(
         "skipped": list(skipped),
         **statistics(items),
         "by_source": by_source(items, skipped, sources),
-        "worst": [item.id for item in ranked[:WORST]],
+        "worst": [item.id for item in ranked[:_WORST]],
         "items": [as_row(item) for item in items],
     }
     return cast(shape.ValidationReport, report | more)

@@ -21,7 +21,7 @@ from gpucost.physics.training.memory_recipe import OTHERS_RATIO, RANGE_RATIOS, S
 from gpucost.physics.transformer import stack
 from gpucost.units import GB
 
-METRIC = "peak_memory_gb"
+_METRIC = "peak_memory_gb"
 OWN_SOURCES = "gpucost-"  # keys of this project's own runs, of which the range knows all that was set
 _LIBRARIES = re.compile(r"transformers|hugging ?face|\bhf\b|peft|\btrl\b|axolotl|llama-?factory|unsloth|accelerate")
 _PER_BLOCK = re.compile(r"block|layer|fsdp|titan")
@@ -40,6 +40,7 @@ def style_of(row: Row, sharding: int, state_bytes: float | None, method: str) ->
     """
     framework = str(row.get("framework") or "").lower()
     # 12 bytes per parameter or more hold fp32 weights, which autocast then casts for every product
+    # the styles differ in what autograd keeps, and in which copies of the weights stand beside each other
     whole = (state_bytes is None or state_bytes >= 12) and method == "full" and sharding < 2
     compiled = wording.flag(row.get("compiled"))
     if compiled is None:
@@ -47,6 +48,7 @@ def style_of(row: Row, sharding: int, state_bytes: float | None, method: str) ->
     if _FUSED_KERNELS.search(framework):
         return "fused"
     if compiled and method == "full":
+        # compiled whole, a model makes all logits at once; compiled by block, the loss is the caller's
         chunked = wording.number(row.get("loss_chunk_tokens")) or _PER_BLOCK.search(framework)
         return "compiled" if chunked else "compiled_model"
     if _LIBRARIES.search(framework):
@@ -54,7 +56,7 @@ def style_of(row: Row, sharding: int, state_bytes: float | None, method: str) ->
     return "autocast" if whole else "eager"
 
 
-def step_bytes(row: Row, fp32_weights: bool) -> float | None:
+def _step_bytes(row: Row, fp32_weights: bool) -> float | None:
     """Return the update's working memory per parameter: a copy of all weights where it runs over lists of tensors."""
     # PyTorch's default AdamW is the foreach one, which makes its intermediates for all tensors at once
     listed = re.search(r"foreach|default", str(row.get("optimizer") or "").lower())
@@ -73,7 +75,7 @@ def _row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
         style=style,
         fp32_weights=whole,
         state_bytes_per_parameter=stated,
-        step_bytes=step_bytes(row, whole),
+        step_bytes=_step_bytes(row, whole),
         adapter_rank=read.adapter_rank,
         adapter_share=read.adapter_share,
         loss_chunk_tokens=read.loss_chunk_tokens,
@@ -126,29 +128,31 @@ def predict_with_range(rows: Sequence[Row], facts: Catalog) -> tuple[Floats, Flo
 
 def predicted_peaks(rows: Sequence[Row], facts: Catalog) -> list[measurements.Item]:
     """Return the predicted peaks of the rows that carry a measured one."""
-    return compared(rows, facts)[0]
+    return _compared(rows, facts)[0]
 
 
-def compared(rows: Sequence[Row], facts: Catalog) -> tuple[list[measurements.Item], list[Skipped]]:
+def _compared(rows: Sequence[Row], facts: Catalog) -> tuple[list[measurements.Item], list[Skipped]]:
     """Return predictions beside the peaks that rows carry, and why rows were skipped."""
-    measured = [(row, value) for row in rows if (value := wording.positive(row.get(METRIC))) is not None]
+    measured = [(row, value) for row in rows if (value := wording.positive(row.get(_METRIC))) is not None]
     peaks, ratios, skipped = predict_with_range([row for row, _ in measured], facts)
     items = []
     for (row, value), peak, ratio in zip(measured, peaks.tolist(), ratios.tolist(), strict=True):
         if np.isfinite(peak):
+            # told apart in the report: recomputation hides what activations take
             again = wording.recompute(row.get("activation_recompute")) in ("full", "selective")
             name, source = str(row.get("id") or ""), str(row.get("source_name") or "")
             ends, notes = (peak / ratio, peak * ratio), tuple(wording.unknown(row))
             group = "recompute" if again else "none"
-            items.append(measurements.Item(name, source, METRIC, value, peak, *ends, group, notes))
+            items.append(measurements.Item(name, source, _METRIC, value, peak, *ends, group, notes))
     return items, skipped
 
 
 def validate(rows: Sequence[Row], facts: Catalog, *, core: bool = False) -> ValidationReport:
     """Return the report over the rows that carry a measured peak."""
-    carrying = [row for row in rows if wording.positive(row.get(METRIC)) is not None]
+    # a row of the timing table may state no peak
+    carrying = [row for row in rows if wording.positive(row.get(_METRIC)) is not None]
     chosen = [row for row in carrying if not core or wording.flag(row.get("core")) is not False]
-    items, skipped = compared(chosen, facts)
+    items, skipped = _compared(chosen, facts)
     sources = {str(row.get("id") or ""): str(row.get("source_name") or "") for row in chosen}
     return measurements.payload(
         len(chosen),

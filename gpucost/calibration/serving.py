@@ -122,7 +122,7 @@ class Printed(Struct, frozen=True):
         return np.array([self.output_tokens_per_s, self.total_tokens_per_s, *times])
 
 
-def running(loads: Loads, case: ServingCase) -> Floats:
+def _running(loads: Loads, case: ServingCase) -> Floats:
     """Return the sequences that run at once in one replica: what is asked for, within memory and the engine's limit.
 
     Those of a batch grow together, so that their whole outputs must fit.
@@ -153,7 +153,7 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     """Return what each row's benchmark would print."""
     case = replace(loads.case, rates=resolve(values, loads.software))
     prompt, output = loads.prompt_tokens, loads.output_tokens
-    sequences = running(loads, case)
+    sequences = _running(loads, case)
     rated = loads.is_("rated")
     if rated.any():
         # Little's law: a rate keeps rate × output × time per token running, and that time grows with what runs
@@ -193,7 +193,7 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     # of two pools the slower one rules
     pools = np.minimum(sequences / tpot * loads.decode_workers, output * loads.prompt_workers / first)
     speed = np.where(loads.decode_workers > 0, pools, speed)
-    speed = speed * np.where(full, case.rates.saturation * filled(loads, sequences), 1.0)
+    speed = speed * np.where(full, case.rates.saturation * _filled(loads, sequences), 1.0)
     # prompt tokens read per second: of the stated prompts at once, or of a pool that is always full
     pooled = np.maximum(_POOL_PROMPT_TOKENS * case.placement.gpus / np.maximum(prompt, 1.0), 1.0)
     prompts = np.where(np.isfinite(loads.batch), loads.batch, pooled)
@@ -217,7 +217,7 @@ def met_sequences(loads: Loads, sequences: Floats) -> Floats:
     return np.where(waves > 1, sequences * (1 - (_LAST_WAVE - 1 / 3) / np.maximum(waves, 1.0)), sequences)
 
 
-def filled(loads: Loads, sequences: Floats) -> Floats:
+def _filled(loads: Loads, sequences: Floats) -> Floats:
     """Return the mean share of places that are taken over a run of few requests: the last wave is half empty."""
     waves = loads.requests / loads.replicas / sequences
     return np.where(waves > 1, waves / (waves + _LAST_WAVE), 1.0)
@@ -228,20 +228,20 @@ def filled(loads: Loads, sequences: Floats) -> Floats:
 # Rows whose batch is stated and rows at saturation are reported apart, and so is the time to the first token under
 # load, which is a queue and no physics. A source is one voice, however many rows it publishes.
 
-COLUMNS = {
+_COLUMNS = {
     "output_tokens_per_s": "measured_output_tokens_per_s",
     "total_tokens_per_s": "measured_total_tokens_per_s",
     "tpot_ms": "tpot_ms",
     "ttft_ms": "ttft_ms",
 }
-METRICS = tuple(COLUMNS)
-OWN_SOURCE = "own device runs"
+METRICS = tuple(_COLUMNS)
+_OWN_SOURCE = "own device runs"
 _NOT_CORE_WEIGHT = 0.25  # what a row that is not suited to validation counts in a fit, against one that is
-WITHIN_SOURCE = 0.25  # standard deviation of a residual's logarithm at which it counts in full
+_WITHIN_SOURCE = 0.25  # standard deviation of a residual's logarithm at which it counts in full
 _VOICE_ROWS = 60  # figures of one source beyond which more of them add only as their root
 _RUNS_HALFWAY = 5.0  # of one's own, at which their errors count as much as those of others
-OWN_WIDTH = 0.09  # half a range, in logarithms, that own runs narrow no further: from week to week and node to node
-LIMIT = 5.0  # standard deviations of a prior beyond which no parameter goes
+_OWN_WIDTH = 0.09  # half a range, in logarithms, that own runs narrow no further: from week to week and node to node
+_LIMIT = 5.0  # standard deviations of a prior beyond which no parameter goes
 
 
 def gather(rows: Sequence[Row], facts: Catalog, *, as_written: bool = False) -> Measurements:
@@ -285,7 +285,7 @@ def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
 def measured(row: Row, read: ServingRow, index: int) -> tuple[list[Measured], list[Measured]]:
     """Return the figures that a row states and the physics predicts, and its times under load."""
     figures, loaded = [], []
-    for metric, column in COLUMNS.items():
+    for metric, column in _COLUMNS.items():
         value = wording.positive(row.get(column))
         if value is None or (read.scenario == "prompt" and metric in ("output_tokens_per_s", "tpot_ms")):
             continue
@@ -426,7 +426,7 @@ def problem_of(
     _, voice, counts = np.unique(seen.voice, return_inverse=True, return_counts=True)
     count = counts[voice].astype(np.float64)
     weight = np.sqrt(np.minimum(count, _VOICE_ROWS) / count) * np.where(seen.core, 1.0, _NOT_CORE_WEIGHT)
-    weight /= WITHIN_SOURCE
+    weight /= _WITHIN_SOURCE
 
     def part_of(figures: Integers) -> ResidualPart:
         part = seen.take(figures)
@@ -437,7 +437,7 @@ def problem_of(
 
 def solve(problem: core.FitProblem, start: Values | None = DEFAULTS, rounds: int = 6) -> dict[str, float]:
     """Return the parameters that solve a fit of serving; the search begins at `start`."""
-    return core.fit(problem, start=start, limit=LIMIT, rounds=rounds, loss="soft_l1")
+    return core.fit(problem, start=start, limit=_LIMIT, rounds=rounds, loss="soft_l1")
 
 
 def fit(
@@ -468,7 +468,7 @@ def tune(measurements: Measurements, base: Calibration) -> Calibration:
     reached = float(np.clip(core.weighted_quantile(left / width, np.ones(len(left)), core.COVERAGE), 0.0, 1.0))
     narrowed = base.ranges["base"] * (1 - known * (1 - reached))
     return replace(
-        base, values=values, ranges={**base.ranges, "base": max(narrowed, min(OWN_WIDTH, base.ranges["base"]))}
+        base, values=values, ranges={**base.ranges, "base": max(narrowed, min(_OWN_WIDTH, base.ranges["base"]))}
     )
 
 
@@ -486,7 +486,7 @@ def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         answer.append(
             {
                 "id": f"own-{number}",
-                "source_name": OWN_SOURCE,
+                "source_name": _OWN_SOURCE,
                 "model": _BENCH_MODELS.get(row["model"], row["model"]),
                 "gpu": row["gpu"],
                 "n_gpus": row["tp"],

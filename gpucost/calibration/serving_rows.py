@@ -56,7 +56,7 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes = wording.unknown(row)
     accelerator = training_rows.find_accelerator(str(row.get("gpu") or ""), facts, notes)
-    architecture = find_architecture(row, facts, notes)
+    architecture = _find_architecture(row, facts, notes)
     wording.year(row.get("as_of"), 0.0, notes)  # a day that no calendar has is refused
     engine = str(row.get("engine_class") or "unknown")
     if engine not in ENGINES:
@@ -74,7 +74,7 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
     prompt, output, stated = wording.lengths(*stated_lengths, kind, str(row.get("request_set") or ""))
     if not stated:
         notes.append(f"lengths assumed: {prompt:g} in, {output:g} out")
-    form = weight_format(row, engine, accelerator, notes)
+    form = _weight_format(row, engine, accelerator, notes)
     # the layout, repaired where it names accelerators twice, chosen where none is stated
     gpus = wording.count(row.get("n_gpus")) or wording.count(row.get("tp")) or 1
     spread = wording.spread(row, gpus, architecture.heads, architecture.experts > 0)
@@ -125,7 +125,7 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
     )
 
 
-def weight_format(row: Row, engine: str, accelerator: Accelerator, notes: list[str]) -> str:
+def _weight_format(row: Row, engine: str, accelerator: Accelerator, notes: list[str]) -> str:
     """Return the weights' format; submissions name the reference's 16 bits where they ran the 8 bits of the chip."""
     form = wording.weight_format(row.get("weight_precision"))
     if engine == "tuned" and form in ("bf16", "fp16") and accelerator.fp8_tflops:
@@ -134,7 +134,7 @@ def weight_format(row: Row, engine: str, accelerator: Accelerator, notes: list[s
     return form
 
 
-def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architecture:
+def _find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architecture:
     """Return the architecture: a known one, else from the row's dimensions, else the nearest known one of its size."""
     name = str(row.get("model") or "").strip()
     if not name or name == "nan":
@@ -152,7 +152,7 @@ def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architectur
     active = wording.number(row.get("active_params_b")) or _active_in_name(name)
     if wording.count(row.get("hidden")) and wording.count(row.get("n_layers")):
         notes.append(f"model {name!r} built from its stated dimensions")
-        return from_columns(row, name, total, active)
+        return _from_columns(row, name, total, active)
     if total is None:
         raise UsageError(f"model {name!r} is not known and states neither dimensions nor a parameter count")
     # nearest in total and active parameters, on a logarithmic scale; of equals the first by name
@@ -179,7 +179,7 @@ def _active_in_name(name: str) -> float | None:
     return float(match[1]) if match else None
 
 
-def from_columns(row: Row, name: str, total_b: float | None, active_b: float | None) -> Architecture:
+def _from_columns(row: Row, name: str, total_b: float | None, active_b: float | None) -> Architecture:
     """Build an architecture from stated dimensions; experts follow from total and active parameters.
 
     With f the width of an expert, one expert in every layer has 3·h·f·layers parameters; what the total holds beyond

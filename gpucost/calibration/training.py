@@ -31,7 +31,7 @@ from gpucost.units import GB, SECONDS_PER_HOUR, TERA
 METRIC = "tokens_per_s_per_gpu"
 FLOP_BASES = ("tflops", "mfu")  # figures that are rates of FLOP: their convention may differ
 _RULE_OF_THUMB_MFU = 0.40  # what planners take for granted
-HALF = 0.5  # of a peak, which calculators of roofs are told to expect
+_HALF = 0.5  # of a peak, which calculators of roofs are told to expect
 _OF_RECIPE = (
     "sequence_tokens",
     "method",
@@ -59,7 +59,7 @@ def gather(rows: Sequence[Row], facts: Catalog, *, as_written: bool = False) -> 
 
     def read(row: Row, index: int) -> tuple[TrainingRow, list[Measured], list[Measured]]:
         mine = read_row(entered(row, "training", facts) if as_written else row, facts)
-        value, basis = measured_speed(row, mine)
+        value, basis = _measured_speed(row, mine)
         return mine, [Measured(index, METRIC, value, basis)], []
 
     measurements = measured_rows.gather(rows, "training_measurements", read)
@@ -74,7 +74,7 @@ def gather(rows: Sequence[Row], facts: Catalog, *, as_written: bool = False) -> 
     return replace(measurements.select(finite), skipped=[*measurements.skipped, *odd], total=measurements.total)
 
 
-def measured_speed(row: Row, read: TrainingRow) -> tuple[float, str]:
+def _measured_speed(row: Row, read: TrainingRow) -> tuple[float, str]:
     """Return the measured tokens/s per accelerator and its basis: stated, time, GPU-hours, TFLOPS or MFU."""
     if value := wording.positive(row.get("measured_tokens_per_s_per_gpu")):
         return value, "tokens_per_s"
@@ -108,7 +108,7 @@ def observe(measurements: Measurements) -> cal.Observations:
     code = {name: index for index, name in enumerate(names)}
     software = software_codes([row.software for row in rows])
     year = np.array([row.software_year for row in rows])
-    modern = np.array([splits_norms(row) for row in rows])
+    modern = np.array([_splits_norms(row) for row in rows])
     # Automatic mixed precision keeps fp32 weights: every micro-batch casts them forward, once more where the forward
     # pass is repeated, and the gradients back. Fully sharded stacks cast their shards alone.
     casts = [
@@ -156,7 +156,7 @@ def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
     return measured_rows.possible(measurements, needed / (peak_tflops(case.hardware, case.layout.precision) * TERA))
 
 
-def splits_norms(row: TrainingRow) -> bool:
+def _splits_norms(row: TrainingRow) -> bool:
     """Return whether norms and residuals are split over the tensor group: usual in Megatron since mid-2022."""
     late = row.software == "megatron" and (row.software_year >= SPLIT_NORMS_YEAR or row.layout.recompute == "selective")
     return late or row.software in ("vendor", "compiler")
@@ -166,7 +166,7 @@ def row_traits(seen: cal.Observations, measurements: Measurements, values: Value
     """Return what makes each row's prediction less certain."""
     case = cal.with_values(seen, values)
     stated = measurements.of_rows("stated_layout")
-    traits = cal.traits(alike_of(seen, case), training.step(case), stated_layout=stated, whole_run=seen.whole_run)
+    traits = cal.traits(_alike_of(seen, case), training.step(case), stated_layout=stated, whole_run=seen.whole_run)
     return traits | {"unknown_software": ~measurements.of_rows("software_named")}
 
 
@@ -217,10 +217,10 @@ def with_ranges(measurements: Measurements, logged: Floats | None, calibration: 
 def configurations(seen: cal.Observations, values: Values | None = None) -> Floats:
     """Return the sizes and traits by which runs are compared; under a calibration's values also the shares of parts."""
     case, step = seen.case, None if values is None else training.step(cal.with_values(seen, values))
-    return own_runs.features_of(alike_of(seen, case), step)
+    return own_runs.features_of(_alike_of(seen, case), step)
 
 
-def alike_of(seen: cal.Observations, case: TrainingCase) -> own_runs.Alike:
+def _alike_of(seen: cal.Observations, case: TrainingCase) -> own_runs.Alike:
     """Return what observed runs are compared by."""
     return own_runs.Alike(case.shape, case.hardware, case.layout, case.recipe, seen.software)
 
@@ -276,13 +276,13 @@ def by_roofs(measurements: Measurements) -> Floats:
     case = observe(measurements).case
     shape, layout, chip = case.shape, case.layout, case.hardware
     flop = transformer.hardware_flop(shape, case.recipe.sequence_tokens, layout.recompute, layout.flash)
-    compute_s = flop / (HALF * peak_tflops(chip, layout.precision) * TERA)
+    compute_s = flop / (_HALF * peak_tflops(chip, layout.precision) * TERA)
     passes = np.where(layout.recompute == FULL, 4.0, 3.0)  # forward, two backward, and a second forward
     tokens = layout.micro_batch * case.recipe.sequence_tokens
-    weights_s = passes * HALF_BYTES * transformer.total_parameters(shape) / tokens / (HALF * chip.hbm_gb_per_s * GB)
+    weights_s = passes * HALF_BYTES * transformer.total_parameters(shape) / tokens / (_HALF * chip.hbm_gb_per_s * GB)
     # a ring moves (n−1)/n of a message twice
     reduces = 2 * (passes - 1) * shape.layers * 2 * (layout.tensor - 1) / layout.tensor
-    moved_s = reduces * shape.hidden * HALF_BYTES / (HALF * chip.scaleup_gb_per_s * GB)
+    moved_s = reduces * shape.hidden * HALF_BYTES / (_HALF * chip.scaleup_gb_per_s * GB)
     logged: Floats = -np.log(np.maximum(compute_s, weights_s) + layout.tensor * moved_s)
     return logged
 

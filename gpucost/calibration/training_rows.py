@@ -47,7 +47,7 @@ def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architectur
         raise UsageError(f"model {name!r}: neither dimensions nor a parameter count")
     if hidden is None or (layers is None and total is None):
         notes.append(f"model {name!r} synthesised from its size")
-        return sized(name, (total or 1.0) * 1e9, wording.positive(row.get("active_params_b")))
+        return _sized(name, (total or 1.0) * 1e9, wording.positive(row.get("active_params_b")))
     return from_columns(row, name, layers, hidden, total)
 
 
@@ -125,7 +125,7 @@ def size_in_name(name: str) -> float | None:
     return float(match[1]) * {"b": 1.0, "m": 1e-3, "t": 1e3}[match[2].lower()] if match else None
 
 
-def sized(name: str, parameters: float, active_b: float | None) -> Architecture:
+def _sized(name: str, parameters: float, active_b: float | None) -> Architecture:
     """Synthesise a dense transformer of a parameter count: 128 wide per layer, 12·h² per layer (arXiv:2001.08361)."""
     used = min(parameters, active_b * 1e9) if active_b else parameters
     layers = max(2, round((used / (12 * 128**2)) ** (1 / 3)))
@@ -143,7 +143,7 @@ _GOOD_SHARE = 0.90  # of the fastest layout's speed
 _SHARDED_BY_HABIT = ("compiler", "sharded")
 
 
-def searched(
+def _searched(
     row: Mapping[str, Any],
     architecture: Architecture,
     accelerator: Accelerator,
@@ -269,7 +269,7 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
     limit_w = wording.positive(row.get("power_limit_w"))
     accelerator = replace(accelerator, tdp_w=limit_w) if limit_w else accelerator
     architecture = find_architecture(row, facts, notes)
-    sequence = wording.positive(row.get("seq_len")) or default_sequence(architecture, notes)
+    sequence = wording.positive(row.get("seq_len")) or _default_sequence(architecture, notes)
     # so many accelerators: stated, else the product of the degrees, else a cluster such as published runs of that size
     # used, about 1 GPU per 30 M parameters in powers of two
     gpus, copies = wording.count(row.get("n_gpus")), wording.count(row.get("dp"))
@@ -291,7 +291,7 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
     year = wording.year(row.get("as_of"), accelerator.year + 1.5, notes)
     flash = wording.flag(row.get("flash_attention"))
     method = wording.method(row.get("task"), row.get("base_precision"))
-    precision = supported(wording.precision(row.get("precision")), accelerator, notes)
+    precision = _supported(wording.precision(row.get("precision")), accelerator, notes)
     # the class of its software; where it names none the likely one: XLA on TPUs, tuned if large or in 8 bits since 2023
     framework = str(row.get("framework") or "").strip()
     framework = "" if framework == "nan" else framework
@@ -307,7 +307,7 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
         notes.append(f"{cause}: predicted as the mean of the usual stacks, with the widest range")
     stated = replace(_read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
     how: dict[str, Any] = {"sequence_tokens": sequence, "method": method, "software": software, "software_year": year}
-    layout = searched(row, architecture, accelerator, system, stated, notes, **how)
+    layout = _searched(row, architecture, accelerator, system, stated, notes, **how)
     fused = flash
     if fused is None:  # usual since 2023, and in some stacks earlier; chips before Turing have no kernel for it
         usual = software in ("compiler", "sharded", "native") or year >= FUSED_YEAR
@@ -399,7 +399,7 @@ def _name_parts(name: str) -> set[str]:
 def _nearest_accelerator(name: str, facts: Catalog) -> Accelerator:
     """Return the accelerator that shares most with a name, or raise where nothing does."""
     asked_parts = _name_parts(name)
-    joined = squeezed(name)
+    joined = _squeezed(name)
 
     def score(a: Accelerator) -> tuple[float, bool, float, str]:
         chip_parts = _name_parts(f"{a.id} {a.name} {a.form_factor} {a.vendor} {round(a.memory_gib)}gb")
@@ -407,7 +407,7 @@ def _nearest_accelerator(name: str, facts: Catalog) -> Accelerator:
         points: float = len(asked_parts & chip_parts)
         if _names_chip(name, model):
             # the chip's own model weighs most, a longer one more, and most where the whole id stands in the name
-            points += 3 + len(model) + 3 * (squeezed(a.id) in joined)
+            points += 3 + len(model) + 3 * (_squeezed(a.id) in joined)
         points -= 0.2 * len(_name_parts(a.id) - asked_parts)  # what the name does not ask for
         return points, a.form_factor.upper().startswith(("SXM", "OAM")), a.memory_gib, a.id
 
@@ -433,7 +433,7 @@ def _names_chip(name: str, model: str) -> bool:
     return re.search(rf"(?<![a-z]){re.escape(model)}{end}", name.lower()) is not None
 
 
-def squeezed(name: str) -> str:
+def _squeezed(name: str) -> str:
     """Return a name's letters and digits only."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
@@ -441,14 +441,14 @@ def squeezed(name: str) -> str:
 # What rows leave open -----------------------------------------------------------------------------------------------
 
 
-def default_sequence(architecture: Architecture, notes: list[str]) -> float:
+def _default_sequence(architecture: Architecture, notes: list[str]) -> float:
     """Return the sequence that a model of its age is trained with."""
     tokens = float(min(architecture.max_sequence_tokens or 2048, 8192))
     notes.append(f"sequence assumed {tokens:.0f}")
     return tokens
 
 
-def supported(precision: str, accelerator: Accelerator, notes: list[str]) -> str:
+def _supported(precision: str, accelerator: Accelerator, notes: list[str]) -> str:
     """Return a precision that the chip has: the one asked for, else the next wider."""
     have: dict[str, float] = dict(zip(PRECISIONS, peaks(accelerator), strict=True))
     wider: dict[str, tuple[str, ...]] = {"fp4": ("fp8",), "fp8": ("int8",), "int8": ("fp8",)}

@@ -372,6 +372,7 @@ def _at_batches(
     case = plans.case.take(np.full(len(batches), plan))
     prompt, output = np.full(len(batches), request.prompt_tokens), np.full(len(batches), request.output_tokens)
     at = serving.steady(case, batches, prompt, output)
+    # all tokens of a request count, prompts too
     per_s = at.output_tokens_per_s * request.tokens_per_request / request.output_tokens
     cost = plans.gpus[plan] * usd_per_gpu_hour / SECONDS_PER_HOUR / per_s * MTOK
     return [
@@ -628,6 +629,7 @@ def _too_short(rule: OptionRule) -> str:
 def largest_jobs(market: Market, offers: Integers) -> dict[int, int]:
     """Return the keys that offers use, each with the largest job that one of them can host."""
     key, gpus = market.supply.key[offers], market.supply.largest_gpus[offers]
+    # by node and chip: offers of one kind share their plans
     largest = np.zeros(len(market.supply.keys), np.int64)
     np.maximum.at(largest, key, gpus)
     first = np.sort(np.unique(key, return_index=True)[1])  # keys in the order of the offers that name them first
@@ -889,18 +891,9 @@ def _cheaper_hosted(
     same = [row for row in api if row["model"] == architecture.name]
     if not request.has_demand or not same:
         return None
+    # the cheapest listing of the same model, whoever runs it
     hosted = min(same, key=lambda row: row["usd_per_mtok"])
     return hosted if hosted["usd_per_mtok"] * best["tokens_per_month"] / MTOK < best["usd_per_month"] else None
-
-    """Say that an API is the way to go, where it costs less than the smallest machine."""
-    hosted = _cheaper_hosted(request, architecture, best, api)
-    if hosted is None:
-        return ""
-    month = hosted["usd_per_mtok"] * best["tokens_per_month"] / MTOK
-    return (
-        f"Use an API: {_digits(month)} USD a month at {hosted['provider']} ({_digits(hosted['usd_per_mtok'])} per"
-        " million tokens), less than any machine. "
-    )
 
 
 def _digits(usd: float) -> str:
@@ -1029,6 +1022,7 @@ def _beside_apis(
     best: int,
 ) -> HostedBeside:
     """Return hosted prices of the model and the break-even against the cheapest of them."""
+    # the model's own listings lead; those of a like size say so in their note
     comparable = costing.comparable_models(architecture, catalog.relatives(architecture))
     tokens, peaks = catalog.rows("hosted_tokens"), catalog.rows("hosted_peaks")
     api = costing.hosted_prices(tokens, architecture, comparable, request, market.facts.as_of, peaks)
@@ -1206,6 +1200,7 @@ def mig_key(a: Accelerator, compute: int, memory: int) -> Key:
         return None if value is None else value * compute / COMPUTE_SLICES
 
     part = memory / MEMORY_SLICES
+    # as nvidia-smi names an instance: compute slices, then its memory
     name = f"{a.id}-mig-{compute}g.{round(a.memory_gib * part)}gb"
     peaks: dict[str, Any] = {f"{kind}_tflops": share(getattr(a, f"{kind}_tflops")) for kind in _SLICED}
     instance = replace(

@@ -118,6 +118,7 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
         note = line["note"] if stated else f"{line['note']}; typical price, as the provider publishes none"
         status: Literal["sourced", "assumed"] = "sourced" if stated else "assumed"
         lines.append({**line, "note": note, "source_id": source, "status": status})
+    # the offer's source first, each once
     sources = dict.fromkeys([offer.source_id, *(line["source_id"] for line in lines)])
     size = problem.sizes[int(cases.request[case])]
     cost_usd = float(cases.costs.cost_usd[case])
@@ -319,6 +320,7 @@ def _scaling(problem: Problem, cases: Cases, best: int) -> list[Size]:
     supply = problem.supply
     unit, largest = int(supply.unit_gpus[offer]), int(supply.largest_gpus[offer])
     low = max(int(supply.minimum_gpus[offer]), unit)
+    # within a quarter and sixteen times the chosen size, and what one order may hold
     low, largest = max(low, chosen // _SIZES_BELOW), min(largest, chosen * _SIZES_ABOVE)
     doubled = {unit * 2**j for j in range(32)}  # more than anyone sells
     whole_system = unit >= supply.keys[int(supply.key[offer])].system.gpus
@@ -514,6 +516,7 @@ def _ended_pools(
         if row["days"] <= pool_days:
             continue
         left = float(row["gpu_hours"]) * (1 - pool_days / row["days"])
+        # at what the market asks today for as many, without one's own pools
         hire = cheapest(market, row["gpu"], int(row["gpus"]), rented)
         run = f"the {row['days']:,.0f} days of the run on it"
         text = f"{row['instance_type']} ends on {end}, after {pool_days} of {run}"
@@ -533,6 +536,7 @@ def calibration_digest(calibration: Calibration) -> str:
     """Return a short hash of a calibration, so that a saved answer knows which one it was computed with."""
     from hashlib import sha256
 
+    # everything that moves a prediction, in an order of its own
     pairs = sorted([*calibration.values.items(), *calibration.ranges.items()])
     generation = calibration.generation
     if generation is not None:
@@ -608,6 +612,7 @@ def make_problem(
     )
     for request, workload, mask in zip(requests, workloads, masks, strict=True):
         if workload.own_speed is not None:  # against the peaks of the chips that are looked at
+            # a speed of one's own must be possible on every chip that is looked at
             keys = np.unique(market.supply.key[mask])
             chips = [market.supply.keys[key].accelerator for key in keys]
             training.check(workload.own_speed, chips, request.gpus or 1, step_work(workload))

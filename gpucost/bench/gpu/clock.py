@@ -14,7 +14,7 @@ import torch
 CUDA = torch.cuda.is_available() and os.environ.get("GPUCOST_BENCH_DEVICE") != "cpu"  # also ROCm's name for itself
 RANK = int(os.environ.get("RANK", "0"))
 WORLD = int(os.environ.get("WORLD_SIZE", "1"))
-WINDOW_S = 0.2  # of work ahead of the repetitions, again until two windows in a row agree: clocks have settled
+_WINDOW_S = 0.2  # of work ahead of the repetitions, again until two windows in a row agree: clocks have settled
 _WINDOWS = 4  # at most, where clocks never settle
 _STEADY_RATIO = 1.01  # between two windows
 _MOST_REPETITIONS = 1000
@@ -70,7 +70,7 @@ def _settle(step: Callable[[], Any]) -> float:
         torch.distributed.broadcast(shared, 0)
         return float(shared.item())
 
-    repetitions = max(1, min(5000, int(WINDOW_S / max(window(1), 1e-6))))
+    repetitions = max(1, min(5000, int(_WINDOW_S / max(window(1), 1e-6))))
     now = math.inf
     for _ in range(_WINDOWS):
         before, now = now, window(repetitions)
@@ -85,7 +85,7 @@ def timed(step: Callable[[], Any], *, warmup: int = 3, repeat: int = 10) -> Timi
         step()
     synchronize()
     if CUDA:
-        repeat = max(repeat, min(_MOST_REPETITIONS, int(2 * WINDOW_S / _settle(step))))
+        repeat = max(repeat, min(_MOST_REPETITIONS, int(2 * _WINDOW_S / _settle(step))))
         # n + 1 events bound n repetitions: the host never waits between them, so that its launches stay ahead
         marks = [torch.cuda.Event(enable_timing=True) for _ in range(repeat + 1)]
         marks[0].record()

@@ -36,8 +36,8 @@ from gpucost.bench.gpu.clock import (
 
 # tf32 is how fp32 operands are multiplied
 _DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-CACHE_BYTES = 400e6  # operands in rotation together exceed any last-level cache
-LARGE_BYTES = 2**26  # beyond what lies in a last-level cache
+_CACHE_BYTES = 400e6  # operands in rotation together exceed any last-level cache
+_LARGE_BYTES = 2**26  # beyond what lies in a last-level cache
 _LAUNCH_TRIES = 60
 
 Figures = dict[str, Any]
@@ -57,7 +57,7 @@ def copy(size_bytes: int) -> Figures:
     _room(2.0 * size_bytes)
     source = torch.randn(size_bytes // 4, device=DEVICE)
     target = torch.empty_like(source)
-    if size_bytes >= LARGE_BYTES:  # a copy inside a graph takes a slower path of the driver
+    if size_bytes >= _LARGE_BYTES:  # a copy inside a graph takes a slower path of the driver
         calls = max(1, 2**30 // size_bytes)  # between two events: they count in steps of half a microsecond
         all_calls = timed(lambda: [target.copy_(source) for _ in range(calls)])
         timing = all_calls._replace(time_s=all_calls.time_s / calls)
@@ -72,7 +72,7 @@ def matmul(precision: str, m: int, k: int, n: int) -> Figures:
     `tflops` is what lasts under the power limit; `burst_tflops` that of the first moments, as a short loop sees it.
     """
     width = {"fp8": 1, "fp32": 4, "tf32": 4}.get(precision, 2)  # bytes of an operand's element
-    copies = max(1, min(16, math.ceil(CACHE_BYTES / (width * (k * n + m * k)))))
+    copies = max(1, min(16, math.ceil(_CACHE_BYTES / (width * (k * n + m * k)))))
     _room(1.5 * (copies * width * (k * n + m * k) + 4 * m * n))
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     if precision == "fp8":

@@ -228,7 +228,7 @@ def build(case: TrainStep) -> torch.nn.Module:
         for block in model.blocks:
             block.compile()  # by block, not whole: equal layers are compiled once
     if case.sharding >= 2:
-        shard(model, case)
+        _shard(model, case)
     model.to_empty(device=DEVICE)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -248,7 +248,7 @@ def meshes(tensor: int) -> Any:
     return init_device_mesh("cuda" if CUDA else "cpu", (WORLD // tensor, tensor), mesh_dim_names=("data", "tensor"))
 
 
-def shard(model: BenchDecoder, case: TrainStep) -> None:
+def _shard(model: BenchDecoder, case: TrainStep) -> None:
     """Shard each block, then the rest, over the data-parallel ranks."""
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
@@ -409,23 +409,23 @@ class Shard:
         return part
 
 
-def decode_step(shard: Shard, batch: int, context: int) -> tuple[Step, Step]:
+def _decode_step(_shard: Shard, batch: int, context: int) -> tuple[Step, Step]:
     """Return the layers and the head of one token per sequence, each with a cache of its context."""
-    hd, kv, group = shard.model.width, shard.kv_heads, shard.q_heads // shard.kv_heads
+    hd, kv, group = _shard.model.width, _shard.kv_heads, _shard.q_heads // _shard.kv_heads
 
     def cache_of() -> Tensor:
         entries = torch.randn(batch, context, kv, hd, device=DEVICE, dtype=torch.bfloat16)
         return entries.transpose(1, 2)
 
-    caches = [(cache_of(), cache_of()) for _ in shard.layers]
+    caches = [(cache_of(), cache_of()) for _ in _shard.layers]
     # fp8 products take rows by sixteen: a smaller batch is padded, and its cache is not
     x = torch.randn(
-        max(batch, 16) if shard.precision == "fp8" else batch, shard.model.hidden, device=DEVICE, dtype=torch.bfloat16
+        max(batch, 16) if _shard.precision == "fp8" else batch, _shard.model.hidden, device=DEVICE, dtype=torch.bfloat16
     )
 
     def attention(cache: tuple[Tensor, Tensor]) -> Callable[[Tensor], Tensor]:
         def attend(qkv: Tensor) -> Tensor:
-            q, k, v = qkv[:batch].split((shard.q_heads * hd, kv * hd, kv * hd), -1)
+            q, k, v = qkv[:batch].split((_shard.q_heads * hd, kv * hd, kv * hd), -1)
             # the new token is the last of the context; the heads of a group read one key and value
             cache[0][:, :, -1], cache[1][:, :, -1] = k.view(batch, kv, hd), v.view(batch, kv, hd)
             mixed = F.scaled_dot_product_attention(q.reshape(batch, kv, group, hd), cache[0], cache[1]).reshape(
@@ -438,21 +438,21 @@ def decode_step(shard: Shard, batch: int, context: int) -> tuple[Step, Step]:
     def layers() -> Tensor:
         y = x
         for number, cache in enumerate(caches):
-            y = shard.layer(y, number, attention(cache))
+            y = _shard.layer(y, number, attention(cache))
         return y
 
-    return layers, lambda: shard.logits(x[:batch])
+    return layers, lambda: _shard.logits(x[:batch])
 
 
-def _prefill_step(shard: Shard, batch: int, context: int) -> tuple[Step, Step]:
+def _prefill_step(_shard: Shard, batch: int, context: int) -> tuple[Step, Step]:
     """Return the layers and the head of whole prompts."""
-    hd, kv = shard.model.width, shard.kv_heads
-    x = torch.randn(batch * context, shard.model.hidden, device=DEVICE, dtype=torch.bfloat16)
+    hd, kv = _shard.model.width, _shard.kv_heads
+    x = torch.randn(batch * context, _shard.model.hidden, device=DEVICE, dtype=torch.bfloat16)
 
     def attend(qkv: Tensor) -> Tensor:
         q, k, v = (
             t.view(batch, context, -1, hd).transpose(1, 2)
-            for t in qkv.split((shard.q_heads * hd, kv * hd, kv * hd), -1)
+            for t in qkv.split((_shard.q_heads * hd, kv * hd, kv * hd), -1)
         )
         return (
             F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
@@ -462,11 +462,11 @@ def _prefill_step(shard: Shard, batch: int, context: int) -> tuple[Step, Step]:
 
     def layers() -> Tensor:
         y = x
-        for number in range(len(shard.layers)):
-            y = shard.layer(y, number, attend)
+        for number in range(len(_shard.layers)):
+            y = _shard.layer(y, number, attend)
         return y
 
-    return layers, lambda: shard.logits(x.view(batch, context, -1)[:, -1])
+    return layers, lambda: _shard.logits(x.view(batch, context, -1)[:, -1])
 
 
 def measure_serving(
@@ -475,8 +475,8 @@ def measure_serving(
     """Measure one decode step (a graph replayed) or one prefill, as launched and as the device takes by itself."""
     shape = SHAPES[model]
     run = min(layers_run, shape.layers)
-    shard = Shard(shape, WORLD, run, precision)
-    layers, logits = (decode_step if phase == "decode" else _prefill_step)(shard, batch, context)
+    _shard = Shard(shape, WORLD, run, precision)
+    layers, logits = (_decode_step if phase == "decode" else _prefill_step)(_shard, batch, context)
     with torch.no_grad():
         if phase == "decode":
             body, head = replayed(layers, calls=2), replayed(logits, calls=4)

@@ -80,18 +80,18 @@ def main() -> None:
     if clock.WORLD > 1:
         device = clock.DEVICE if clock.CUDA else None
         torch.distributed.init_process_group("nccl" if clock.CUDA else "gloo", device_id=device)
-    say({"software": software()})
+    _say({"software": software()})
     for line in sys.stdin:
         reply = answer(json.loads(line))
         if "failed" in reply and clock.RANK:
             print(reply["failed"], file=sys.stderr, flush=True)
             os._exit(1)  # or the first would wait for it; nothing is awaited that a collective holds
-        say(reply)
+        _say(reply)
     if clock.WORLD > 1:
         torch.distributed.destroy_process_group()
 
 
-def say(message: dict[str, Any]) -> None:
+def _say(message: dict[str, Any]) -> None:
     """Write one line, from rank 0 only."""
     if clock.RANK == 0:
         print(json.dumps(message), flush=True)
