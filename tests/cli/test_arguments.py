@@ -48,6 +48,7 @@ BASE = {
     "compare": {},
     "commit": {"usage": "usage.csv"},
 }
+assert BASE.keys() == QUESTIONS.keys(), "BASE has one way to ask each question"
 PLACES = ("demand", "first", "second", "invoice", "usage")  # written without an option's name
 ESTIMATE = ["estimate", "--model", "8b", "--tokens", "100b"]
 KIND_OF = {question: kind for kind, question in ASKS.items()}
