@@ -93,14 +93,14 @@ def by_source(
     items: Sequence[Item], skipped: Sequence[shape.Skipped], sources: Mapping[str, str]
 ) -> list[shape.SourceErrors]:
     """Return the figures of each source, and how many of its rows were skipped."""
-    found: dict[str, list[Item]] = {}
+    by_source_name: dict[str, list[Item]] = {}
     for item in items:
-        found.setdefault(item.source, []).append(item)
+        by_source_name.setdefault(item.source, []).append(item)
     lost = Counter(sources.get(entry["id"], "") for entry in skipped)
     rows: list[shape.SourceErrors] = []
-    for name in sorted({*found, *lost}):
-        own, skips = found.get(name, []), lost[name]
-        row = {"source": name, "rows": len(own) + skips, "skipped": skips, **statistics(own)}
+    for name in sorted({*by_source_name, *lost}):
+        items_of_source, skips = by_source_name.get(name, []), lost[name]
+        row = {"source": name, "rows": len(items_of_source) + skips, "skipped": skips, **statistics(items_of_source)}
         rows.append(cast(shape.SourceErrors, {key: row[key] for key in shape.SourceErrors.__annotations__}))
     return rows
 
@@ -250,8 +250,8 @@ def read_file(path: str | Path, needed: Sequence[str] = ("model", "gpu")) -> lis
         )
         raise DataError(reason, file=str(path))
     for name in header:  # other tables than those of runs may hold any column
-        if "gpu" in needed and (meant := _likely_column(name, header)):
-            reason = f"is not a column of measurements; did you mean {meant}? A remark of your own begins with x_"
+        if "gpu" in needed and (likely := _likely_column(name, header)):
+            reason = f"is not a column of measurements; did you mean {likely}? A remark of your own begins with x_"
             raise DataError(reason, file=str(path), row=1, column=name[:120])
     return [dict.fromkeys(header, "") | row for _, row in rows]
 

@@ -748,7 +748,7 @@ def _workload_row(problem: Problem, architecture: Architecture, precision: str) 
 
 def lead(best: RankedOption, count: int) -> str:
     """Say the answer in a few sentences: what, where, for how much, at which price of which day."""
-    where = f" in {best['region']}" if best["region"] else ""
+    place = f" in {best['region']}" if best["region"] else ""
     option = OPTIONS[best["option"]].label
     time = f"{best['days']:.1f} days" if best["days"] >= 1 else f"{best['days'] * 24:.1f} hours"
     digits = 0 if best["cost_usd"] >= 100 else 2  # cents say something of small runs alone
@@ -756,7 +756,7 @@ def lead(best: RankedOption, count: int) -> str:
     budget = f"{best['budget_usd']:,.{digits}f}"
     return (
         f"Budget {budget} USD: about {cost} USD ({low} to {high}) and {time} on"
-        f" {cluster(best)} at {best['provider']}{where}, {option}: {best['gpu_hours']:,.0f} GPU-hours at"
+        f" {cluster(best)} at {best['provider']}{place}, {option}: {best['gpu_hours']:,.0f} GPU-hours at"
         f" {best['usd_per_gpu_hour']:.2f} USD (seen {best['price_observed_on']}), {best['mfu_fraction']:.0%} MFU;"
         f" {counted(count, 'option')}."
         f"{unlisted(best['age_days'], best['price_book'])}"
