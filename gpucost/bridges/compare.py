@@ -362,13 +362,36 @@ def bridge(first: Answer, second: Answer, rank: int = 1, names: tuple[str, str] 
     versions = first.get("gpucost_version"), second.get("gpucost_version")
     if versions[0] != versions[1] and all(versions):
         warnings.append(f"Different versions of gpucost: {versions[0]} and {versions[1]}.")
-    comparison: Comparison = {
+    # by how much the second differs, and what does most of it
+    lead = f"Nothing that affects the {subject.name} differs."
+    if changes:
+        unit = unit_of(subject.figure)
+        name = "the second" if names[1] == "second" else names[1]
+        sentence = _SENTENCES.get(subject.figure, "{2} costs {0} {1}")
+        sentence = sentence.format(_number(abs(effect), unit), "less" if effect < 0 else "more", name)
+        if sentence.startswith("the second"):
+            sentence = sentence.replace("the second", "The second", 1)
+        # a share of a figure that changes sign, or that was nothing, says nothing
+        share = f", {abs(effect / ends[0]):.1%}" if ends[0] * ends[1] > 0 else ""
+        largest = max(changes, key=lambda row: abs(row["effect"]))
+        cause = largest["factor"]
+        if cause == largest["name"] and unit_of(cause):  # an input of a plan: its unit stands with its figures
+            cause = cause.removesuffix(suffix_of(cause)).strip("_").replace("_", " ") or cause  # "tokens" is all unit
+        links = ""  # of two steps of one layout it is said what goes over links: that differs where the machines do
+        if subject.figure == "gpu_s_per_mtok" and before["layout"] == after["layout"]:
+            cost = sum(row["effect"] for row in changes if row["factor"] in _OVER_LINKS)
+            links = f"; what goes over links takes {'+' if cost > 0 else ''}{_number(cost)}"
+        lead = (
+            f"{sentence} ({_number(ends[1], unit)} against {_number(ends[0], unit)}{share}); the largest effect is"
+            f" {cause}, {'+' if largest['effect'] > 0 else ''}{_number(largest['effect'], unit)}{links}."
+        )
+    return {
         "kind": "comparison",
         "schema_version": SCHEMA_VERSION,
         "request": {"first": first["request"], "second": second["request"]},
         "as_of": second["as_of"],
         "catalog_version": second["catalog_version"],
-        "lead": "",
+        "lead": lead,
         "subject": subject.name,
         "figure": subject.figure,
         "unit": unit_of(subject.figure),
@@ -385,7 +408,6 @@ def bridge(first: Answer, second: Answer, rank: int = 1, names: tuple[str, str] 
         "warnings": warnings,
         "sources": {**first["sources"], **second["sources"]},
     }
-    return {**comparison, "lead": _lead(comparison)}
 
 
 def _option(answer: Answer, rank: int) -> Mapping[str, Any]:
@@ -592,33 +614,6 @@ _SENTENCES = {  # of a figure: what the second does; {0} is how much, {1} more o
     "usd_per_mtok": "{2} costs {0} {1} per million tokens",
     "usd_per_month": "{2} costs {0} {1} a month",
 }
-
-
-def _lead(comparison: Comparison) -> str:
-    """Say by how much the second differs and what does most of it."""
-    if not comparison["changes"]:
-        return f"Nothing that affects the {comparison['subject']} differs."
-    more, unit = comparison["difference"], comparison["unit"]
-    ends = comparison["before_value"], comparison["after_value"]
-    name = "the second" if comparison["second"] == "second" else comparison["second"]
-    sentence = _SENTENCES.get(comparison["figure"], "{2} costs {0} {1}")
-    sentence = sentence.format(_number(abs(more), unit), "less" if more < 0 else "more", name)
-    sentence = sentence.replace("the second", "The second", 1) if sentence.startswith("the second") else sentence
-    # a share of a figure that changes sign, or that was nothing, says nothing
-    share = f", {abs(more / ends[0]):.1%}" if ends[0] * ends[1] > 0 else ""
-    largest = max(comparison["changes"], key=lambda row: abs(row["effect"]))
-    effect = f"{'+' if largest['effect'] > 0 else ''}{_number(largest['effect'], unit)}"
-    cause = largest["factor"]
-    if cause == largest["name"] and unit_of(cause):  # an input of a plan: its unit stands with its figures
-        cause = cause.removesuffix(suffix_of(cause)).strip("_").replace("_", " ") or cause  # "tokens" is all unit
-    links = ""  # of two steps of one layout it is said what goes over links: that differs where the machines do
-    if comparison["figure"] == "gpu_s_per_mtok" and comparison["before"]["layout"] == comparison["after"]["layout"]:
-        cost = sum(row["effect"] for row in comparison["changes"] if row["factor"] in _OVER_LINKS)
-        links = f"; what goes over links takes {'+' if cost > 0 else ''}{_number(cost)}"
-    return (
-        f"{sentence} ({_number(ends[1], unit)} against {_number(ends[0], unit)}{share}); the largest effect is {cause},"
-        f" {effect}{links}."
-    )
 
 
 def _number(value: float, unit: str = "") -> str:

@@ -128,54 +128,6 @@ def value_bytes(precision: str) -> float:
     return VALUE_BYTES.get(precision) or FORMATS[precision].weight_bytes
 
 
-def _check_weights(claimed_gb: float, catalog: Catalog, workload: Workload, stated: str | None) -> Check:
-    """Judge a claimed size of weights: from parameters × bytes to what a file holds, whose ends stay at 16 bits.
-
-    70.6e9 parameters are 70.6 GB in FP8 and 282 GB in FP32; in 4 bits 35.3 GB, and 39.8 GB as AWQ files have them.
-    """
-    precision = stated or native_format(workload.architecture)
-    parameters, bytes_per_value = sizes(workload).parameters, value_bytes(precision)
-    true_gb = parameters * bytes_per_value / GB
-    # Below 16 bits a file holds more than parameters × bytes: scales, and layers that stay at 16.
-    engine_gb = true_gb
-    if bytes_per_value < 2:
-        stored_format = _STORED_FORMATS.get(precision, precision)
-        engine_gb = max(true_gb, served_weights_gb(catalog, workload.architecture, stored_format))
-    format_text = f"{precision}{'' if stated else ', as published,'}"
-    reason = f"{parameters:,.0f} parameters × {bytes_per_value:g} bytes in {format_text} are {true_gb:,.1f} GB."
-    if engine_gb > true_gb * 1.01:
-        reason += f" With scales, and embeddings in 16 bits, engines hold {engine_gb:,.1f} GB."
-    verdict = POSSIBLE
-    if not true_gb * (1 - _TOLERANCE) <= claimed_gb <= engine_gb * (1 + _TOLERANCE):
-        verdict = IMPOSSIBLE
-        for name, size in VALUE_BYTES.items():
-            if abs(parameters * size / GB / claimed_gb - 1) < _TOLERANCE:
-                reason += f" {claimed_gb:g} GB is their size in {name}."
-                break
-    return Check("weights", verdict, claimed_gb, true_gb, true_gb, engine_gb * 1.05, "GB", reason)
-
-
-def _check_training_memory(claimed_gb: float, sizes: Sizes, method: str) -> Check:
-    """Judge a claimed total of training memory: states alone are 16 bytes per trained parameter, before activations."""
-    parameters, trained = sizes.parameters, sizes.trained_parameters
-    true = state_bytes(parameters, trained, method) / GB
-    # Adapters' states are small: a leaner optimizer changes nothing that a claim could show.
-    leanest = state_bytes(parameters, trained, method, _LEANEST_OPTIMIZER) / GB if method == "full" else true
-    reason = (
-        f"Weights, gradients and AdamW states take {true:,.0f} GB in mixed precision (16 bytes per trained parameter),"
-        " before activations."
-    )
-    if claimed_gb < leanest:
-        verdict = IMPOSSIBLE
-    elif claimed_gb < true * (1 - _TOLERANCE):
-        verdict = IMPLAUSIBLE
-        reason += f" Only pure 16-bit training with 8-bit states comes down to {leanest:,.0f} GB."
-    else:
-        verdict = POSSIBLE
-    # Activations, which a claim may count too, are assumed to add from a fifth to as much again.
-    return Check("training memory", verdict, claimed_gb, true, true * 1.2, true * 2.0, "GB", reason)
-
-
 def _check_fits_training(
     catalog: Catalog, workload: Workload, sizes: Sizes, accelerator: Accelerator, gpus: int
 ) -> Check:
@@ -201,25 +153,6 @@ def _check_fits_training(
     if fewest is not None:
         reason += f" The smallest of the usual counts that it fits on is {fewest:g}."
     return Check("fits", IMPOSSIBLE, float(gpus), fewest, fewest, None, "GPUs", reason)
-
-
-def _check_fits_serving(
-    catalog: Catalog, architecture: Architecture, precision: str | None, accelerator: Accelerator, gpus: int
-) -> Check:
-    """Judge whether a model fits for serving, by the deployments that `fit --serving` finds; else by its weights."""
-    form = _form_of(architecture, precision, accelerator)
-    plans = served(catalog, architecture, [key_of(catalog, accelerator.id)], _usual_service(form))
-    serving = plans.gpus[plans.serves]
-    # The smallest deployment of any layout that serves at all.
-    fewest = float(serving.min()) if len(serving) else None
-    holds, reason = _weights_fit(catalog, architecture, form, accelerator, gpus, stated=precision is not None)
-    if fewest is not None and fewest <= gpus:
-        verdict = POSSIBLE
-    else:
-        verdict = IMPLAUSIBLE if holds else IMPOSSIBLE  # weights alone may be served with a short context
-        if fewest is not None:
-            reason += f" With room for the KV cache it takes {fewest:g}."
-    return Check("fits", verdict, float(gpus), fewest, fewest, None, "GPUs", reason)
 
 
 def _usual_service(form: str) -> Service:
@@ -557,31 +490,6 @@ def prices(catalog: Catalog, accelerator: Accelerator, gpus: int) -> HourlyPrice
     return HourlyPrices(today[0], first.usd_per_gpu_hour, today[-1], first)
 
 
-def _check_cost(
-    cost_usd: float, tokens: float, deployment: ModelDeployment, known: HourlyPrices | None
-) -> Check | None:
-    """Judge a claimed cost by the hours that the run really takes and the prices of the day."""
-    low_days, typical_days, high_days = _true_days(tokens, deployment)
-    if known is None or low_days is None or typical_days is None or high_days is None:
-        return None
-    of_day = int(deployment.accelerators) * HOURS_PER_DAY  # accelerator-hours
-    hours = typical_days * of_day
-    typical = hours * known.typical
-    # Speed and price are seldom at their ends at once: their logarithms add up as squares.
-    below, above = (
-        float(np.exp(np.hypot(np.log(days / typical_days), np.log(price / known.typical))))
-        for days, price in ((low_days, known.low), (high_days * WHOLE_RUN_RATIO, known.high))
-    )
-    low, high = typical / below, typical * above
-    verdict = POSSIBLE if low <= cost_usd <= high else IMPLAUSIBLE
-    reason = f"The run takes about {hours:,.0f} accelerator-hours, whatever the cluster."
-    if cost_usd < low:
-        reason += f" At the cheapest known hour ({known.low:.2f} USD) that is {amount(hours * known.low)} USD."
-        # A third below the fastest run at the cheapest known hour no discount is assumed to reach.
-        verdict = IMPOSSIBLE if cost_usd < low_days * of_day * known.low / 1.5 else IMPLAUSIBLE
-    return Check("cost", verdict, cost_usd, low, typical, high, "USD", reason)
-
-
 _FEWEST_DAYS = 2.0  # shorter runs are told in hours
 
 
@@ -672,9 +580,48 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
     size = sizes(workload)
     checks = []
     if claim.weights_gb is not None:
-        checks.append(_check_weights(claim.weights_gb, catalog, workload, claim.precision))
+        # From parameters × bytes to what a file holds, whose ends stay at 16 bits: 70.6e9 parameters are 70.6 GB in FP8
+        # and 282 GB in FP32; in 4 bits 35.3 GB, and 39.8 GB as AWQ files have them.
+        precision = claim.precision or native_format(workload.architecture)
+        bytes_per_value = value_bytes(precision)
+        true_gb = size.parameters * bytes_per_value / GB
+        # Below 16 bits a file holds more than parameters × bytes: scales, and layers that stay at 16.
+        engine_gb = true_gb
+        if bytes_per_value < 2:
+            stored_format = _STORED_FORMATS.get(precision, precision)
+            engine_gb = max(true_gb, served_weights_gb(catalog, workload.architecture, stored_format))
+        format_text = f"{precision}{'' if claim.precision else ', as published,'}"
+        reason = (
+            f"{size.parameters:,.0f} parameters × {bytes_per_value:g} bytes in {format_text} are {true_gb:,.1f} GB."
+        )
+        if engine_gb > true_gb * 1.01:
+            reason += f" With scales, and embeddings in 16 bits, engines hold {engine_gb:,.1f} GB."
+        verdict = POSSIBLE
+        if not true_gb * (1 - _TOLERANCE) <= claim.weights_gb <= engine_gb * (1 + _TOLERANCE):
+            verdict = IMPOSSIBLE
+            for name, bytes_in_format in VALUE_BYTES.items():
+                if abs(size.parameters * bytes_in_format / GB / claim.weights_gb - 1) < _TOLERANCE:
+                    reason += f" {claim.weights_gb:g} GB is their size in {name}."
+                    break
+        checks.append(Check("weights", verdict, claim.weights_gb, true_gb, true_gb, engine_gb * 1.05, "GB", reason))
     if claim.training_gb is not None:
-        checks.append(_check_training_memory(claim.training_gb, size, claim.method))
+        true_gb = state_bytes(size.parameters, size.trained_parameters, claim.method) / GB
+        leanest_gb = true_gb  # adapters' states are small: a leaner optimizer changes nothing that a claim could show
+        if claim.method == "full":
+            leanest_gb = state_bytes(size.parameters, size.trained_parameters, "full", _LEANEST_OPTIMIZER) / GB
+        reason = (
+            f"Weights, gradients and AdamW states take {true_gb:,.0f} GB in mixed precision (16 bytes per trained"
+            " parameter), before activations."
+        )
+        verdict = POSSIBLE
+        if claim.training_gb < leanest_gb:
+            verdict = IMPOSSIBLE
+        elif claim.training_gb < true_gb * (1 - _TOLERANCE):
+            verdict = IMPLAUSIBLE
+            reason += f" Only pure 16-bit training with 8-bit states comes down to {leanest_gb:,.0f} GB."
+        # Activations, which a claim may count too, are assumed to add from a fifth to as much again.
+        low, high = true_gb * 1.2, true_gb * 2.0
+        checks.append(Check("training memory", verdict, claim.training_gb, true_gb, low, high, "GB", reason))
     if chip is None:
         return checks
     gpus = claim.gpus or 1
@@ -683,7 +630,19 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
     if claim.fits == "training":
         checks.append(_check_fits_training(catalog, workload, size, chip, gpus))
     elif claim.fits == "serving":
-        checks.append(_check_fits_serving(catalog, architecture, claim.precision, chip, gpus))
+        # By the deployments that `fit --serving` finds; else by the weights alone.
+        form = _form_of(architecture, claim.precision, chip)
+        plans = served(catalog, architecture, [key_of(catalog, chip.id)], _usual_service(form))
+        serving = plans.gpus[plans.serves]
+        fewest = float(serving.min()) if len(serving) else None  # of any layout that serves at all
+        holds, reason = _weights_fit(catalog, architecture, form, chip, gpus, stated=claim.precision is not None)
+        if fewest is not None and fewest <= gpus:
+            verdict = POSSIBLE
+        else:
+            verdict = IMPLAUSIBLE if holds else IMPOSSIBLE  # weights alone may be served with a short context
+            if fewest is not None:
+                reason += f" With room for the KV cache it takes {fewest:g}."
+        checks.append(Check("fits", verdict, float(gpus), fewest, fewest, None, "GPUs", reason))
     if claim.decode_tokens_per_s is not None:
         rate = claim.decode_tokens_per_s
         checks.append(_check_decode(rate, catalog, architecture, claim.precision, chip, gpus, claim.batch))
@@ -733,6 +692,26 @@ def _run(
                 reason += f" The first that one can order on demand is {first.price_text()}, at {first.offer.provider}."
                 verdict = POSSIBLE if ok else IMPLAUSIBLE
                 checks.append(Check("price", verdict, implied, low, typical, high, unit, reason))
-        cost = _check_cost(claim.cost_usd, claim.tokens, deployment, known_prices)
-        checks += [cost] if cost is not None else []
+        # The cost by the hours that the run really takes and the prices of the day, whatever the claim says of either.
+        low_days, typical_days, high_days = _true_days(claim.tokens, deployment)
+        if known_prices is None or low_days is None or typical_days is None or high_days is None:
+            return checks
+        of_day = int(deployment.accelerators) * HOURS_PER_DAY  # accelerator-hours
+        hours = typical_days * of_day
+        typical = hours * known_prices.typical
+        # Speed and price are seldom at their ends at once: their logarithms add up as squares.
+        below, above = (
+            float(np.exp(np.hypot(np.log(some_days / typical_days), np.log(price / known_prices.typical))))
+            for some_days, price in ((low_days, known_prices.low), (high_days * WHOLE_RUN_RATIO, known_prices.high))
+        )
+        low, high = typical / below, typical * above
+        verdict = POSSIBLE if low <= claim.cost_usd <= high else IMPLAUSIBLE
+        reason = f"The run takes about {hours:,.0f} accelerator-hours, whatever the cluster."
+        if claim.cost_usd < low:
+            cheapest_usd = hours * known_prices.low
+            reason += f" At the cheapest known hour ({known_prices.low:.2f} USD) that is {amount(cheapest_usd)} USD."
+            # A third below the fastest run at the cheapest known hour no discount is assumed to reach.
+            if claim.cost_usd < low_days * of_day * known_prices.low / 1.5:
+                verdict = IMPOSSIBLE
+        checks.append(Check("cost", verdict, claim.cost_usd, low, typical, high, "USD", reason))
     return checks

@@ -304,7 +304,20 @@ def _check_rent(
     )
     if low * _CHEAPEST <= claimed_usd <= high * _DEAREST:
         return Check("rent", POSSIBLE, claimed_usd, low, middle, high, unit, reason)
-    last_day = _last_day_of_price(catalog, claimed_usd, chips, provider, option)
+    # The last day on which a price within 3 % of the claim was seen, of prices that hold no more. Only a claim that no
+    # price of the day supports asks for the whole history.
+    catalog.prepare_prices(history=True)
+    parameters: dict[str, Any] = {"claimed": claimed_usd, "day": catalog.as_of}
+    sql = """SELECT max(coalesce(seen_until, observed_on)) AS last_on FROM book_offers
+        WHERE observed_on <= $day AND offer_kind = 'offer' AND abs(usd_per_gpu_hour / $claimed - 1) <= 0.03"""
+    for column, value in (("provider", provider), ("option", option)):
+        if value is not None:
+            sql += f" AND {column} = ${column}"
+            parameters[column] = value
+    if chips:
+        sql += " AND list_contains($chips, gpu)"
+        parameters["chips"] = [chip.id for chip in chips]
+    last_day = catalog.store.fetch(sql, parameters)[0]["last_on"]
     if last_day is not None:
         reason += f" So much was a price until {last_day}; it is no more."
         return Check("rent", IMPLAUSIBLE, claimed_usd, low, middle, high, unit, reason)
@@ -315,30 +328,6 @@ def _check_rent(
     # Three times beyond all prices of a chip no contract is known.
     verdict = IMPOSSIBLE if claimed_usd < low / 3 or claimed_usd > high * 3 else IMPLAUSIBLE
     return Check("rent", verdict, claimed_usd, low, middle, high, unit, reason)
-
-
-def _last_day_of_price(
-    catalog: Catalog,
-    claimed: float,
-    chips: Sequence[Accelerator],
-    provider: str | None,
-    option: str | None,
-) -> str | None:
-    """Return the last day on which a price within 3 % of the claim was seen, of prices that hold no more."""
-    # Only a claim that no price of the day supports asks for the whole history.
-    catalog.prepare_prices(history=True)
-    parameters: dict[str, Any] = {"claimed": claimed, "day": catalog.as_of}
-    sql = """SELECT max(coalesce(seen_until, observed_on)) AS last_on FROM book_offers
-        WHERE observed_on <= $day AND offer_kind = 'offer' AND abs(usd_per_gpu_hour / $claimed - 1) <= 0.03"""
-    for column, value in (("provider", provider), ("option", option)):
-        if value is not None:
-            sql += f" AND {column} = ${column}"
-            parameters[column] = value
-    if chips:
-        sql += " AND list_contains($chips, gpu)"
-        parameters["chips"] = [chip.id for chip in chips]
-    last = catalog.store.fetch(sql, parameters)[0]["last_on"]
-    return None if last is None else str(last)
 
 
 def _check_purchase(claimed_usd: float, catalog: Catalog, chips: Sequence[Accelerator], gpus: int = 1) -> Check:

@@ -19,7 +19,7 @@ from gpucost.answers.training import Component, Everywhere, Fit, FitFigures, Fit
 from gpucost.catalog import Catalog
 from gpucost.errors import GpuCostError, NothingFitsError, UsageError
 from gpucost.gate import beside
-from gpucost.market.facts import Market, market_of
+from gpucost.market.facts import market_of
 from gpucost.market.filters import usual
 from gpucost.market.hires import cheapest
 from gpucost.market.supply import Providers
@@ -397,22 +397,6 @@ def _pairs(job: MemoryJob) -> Iterator[JobChange]:
             yield JobChange(f"{first.name} + {second.name}", max(first.cost, second.cost), both)
 
 
-def _shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Tried]:
-    """Return the longest sequence that helps with a chunked loss, in the coarsest chunks and widest moments."""
-    lengths = [job.sequence_tokens >> k for k in range(12) if job.sequence_tokens >> k >= _SHORTEST_TOKENS]
-    moments = [(job.optimizer, "")] + ([("adamw-8bit", " + 8-bit AdamW moments")] if job.optimizer == "adamw" else [])
-    for tokens, chunk, (optimizer, optimizer_text) in product(lengths, (_CHUNK_TOKENS, _CHUNK_TOKENS // 4), moments):
-        if chunk < tokens and not job.loss_chunk_tokens:
-            description = f"loss in chunks of {chunk} tokens" + (f" + sequence {tokens}" if tokens < lengths[0] else "")
-            changed_job = replace(job, loss_chunk_tokens=chunk, sequence_tokens=tokens, optimizer=optimizer)
-            cost = 3 if optimizer_text else 0
-            cost = 4 if tokens < lengths[0] else cost  # shorter texts are another training
-            row = _tried(JobChange(description + optimizer_text, cost, changed_job), plan)
-            if row is not None and row["helps"]:
-                return [row]
-    return []
-
-
 def _hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[JobChange]:
     """Yield more GPUs of the same kind, and larger chips of the same vendor."""
     if job.gpus is not None:
@@ -448,25 +432,6 @@ def _tried(change: JobChange, before: Plan | None) -> answers.Tried | None:
         "headroom_gb": (plan.usable_bytes - plan.needed_bytes) / GB,
         "rank": change.cost,
     }
-
-
-def _ranked_changes(job: MemoryJob, catalog: Catalog, plan: Plan | None) -> list[answers.Tried]:
-    """Try the changes, singles first and pairs where no single mild one helps; what helps most gently comes first."""
-    rows = [_tried(change, plan) for change in (*_single_changes(job), *_hardware_changes(job, catalog))]
-    changes = [row for row in rows if row is not None]
-    # of more or larger GPUs the first few that help are enough
-    larger = [row for row in changes if row["cost"] == _LARGER and row["helps"]][:_LARGER_CHIPS]
-    shown = [id(row) for row in larger]
-    changes = [row for row in changes if row["cost"] != _LARGER or id(row) in shown]
-    if not any(row["helps"] and row["rank"] in (0, 1, 3) for row in changes):
-        doubled = [_tried(change, plan) for change in _pairs(job)]
-        changes += [row for row in doubled if row is not None and row["helps"]]
-    if not any(row["helps"] and row["cost"] != _LARGER for row in changes):
-        changes += _shorter(job, plan)
-    changes.sort(key=lambda row: (not row["helps"], row["rank"]))  # stable: as they were proposed
-    for index, row in enumerate(changes, 1):
-        row["rank"] = index
-    return changes
 
 
 # --- Savers of memory side by side: one change each, on the same accelerators and layout, at equal recomputation.
@@ -626,7 +591,39 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **argu
     """Return the payload: does it fit, on how many, where the memory goes, and what would help."""
     job = read_job(catalog, model, gpu, **arguments)
     plan = best_plan(job)
-    changes = _ranked_changes(job, catalog, plan)
+    # The changes that may help: singles, and pairs where no single mild one does.
+    rows = [_tried(change, plan) for change in (*_single_changes(job), *_hardware_changes(job, catalog))]
+    changes = [row for row in rows if row is not None]
+    # of more or larger GPUs the first few that help are enough
+    larger = [row for row in changes if row["cost"] == _LARGER and row["helps"]][:_LARGER_CHIPS]
+    shown = [id(row) for row in larger]
+    changes = [row for row in changes if row["cost"] != _LARGER or id(row) in shown]
+    if not any(row["helps"] and row["rank"] in (0, 1, 3) for row in changes):
+        doubled = [_tried(change, plan) for change in _pairs(job)]
+        changes += [row for row in doubled if row is not None and row["helps"]]
+    if not any(row["helps"] and row["cost"] != _LARGER for row in changes):
+        # the longest sequence that helps with a chunked loss, in the coarsest chunks and widest moments
+        lengths = [job.sequence_tokens >> k for k in range(12) if job.sequence_tokens >> k >= _SHORTEST_TOKENS]
+        moments = [(job.optimizer, "")]
+        if job.optimizer == "adamw":
+            moments.append(("adamw-8bit", " + 8-bit AdamW moments"))
+        for tokens, chunk, (optimizer, optimizer_text) in product(
+            lengths, (_CHUNK_TOKENS, _CHUNK_TOKENS // 4), moments
+        ):
+            if chunk >= tokens or job.loss_chunk_tokens:
+                continue
+            description = f"loss in chunks of {chunk} tokens" + (f" + sequence {tokens}" if tokens < lengths[0] else "")
+            changed_job = replace(job, loss_chunk_tokens=chunk, sequence_tokens=tokens, optimizer=optimizer)
+            cost = 3 if optimizer_text else 0
+            cost = 4 if tokens < lengths[0] else cost  # shorter texts are another training
+            shorter = _tried(JobChange(description + optimizer_text, cost, changed_job), plan)
+            if shorter is not None and shorter["helps"]:
+                changes.append(shorter)
+                break
+    # what helps most gently comes first; of equals, as they were proposed
+    changes.sort(key=lambda row: (not row["helps"], row["rank"]))
+    for index, row in enumerate(changes, 1):
+        row["rank"] = index
     if plan is None:
         raise NothingFitsError(
             f"{job.architecture.name} on {f'{job.gpus} × ' if job.gpus else ''}{job.accelerator.id}: the degrees given"
@@ -794,7 +791,11 @@ def everywhere(catalog: Catalog, model: Any, **arguments: Any) -> Everywhere:
             continue
         hire = cheapest(market, chip.id, row_of_first["gpus"], allowed)
         if hire is None:
-            prices: dict[str, Any] = {"sold": _smaller(market, chip.id, row_of_first["gpus"], allowed)}
+            # how it is sold of which nobody hosts so many; empty where nobody sells it at a new price
+            sizes = [row_of_first["gpus"] >> halving for halving in range(1, row_of_first["gpus"].bit_length())]
+            largest = next((size for size in sizes if cheapest(market, chip.id, size, allowed) is not None), 0)
+            sold = f"up to {largest}" if largest else ""
+            prices: dict[str, Any] = {"sold": "as singles" if largest == 1 else sold}
         else:
             prices = {"sold": hire.offer.provider, "usd_per_gpu_hour": hire.usd_per_gpu_hour}
             prices["usd_per_hour"] = hire.usd_per_hour
@@ -878,12 +879,3 @@ def _most(sizes: list[int], plan_of: Callable[[int], Plan | None]) -> int:
         else:
             high = middle - 1
     return sizes[low]
-
-
-def _smaller(market: Market, gpu: str, gpus: int, allowed: Flags) -> str:
-    """Say how an accelerator is sold of which nobody hosts so many; empty where nobody sells it at a new price."""
-    sizes = [gpus >> halving for halving in range(1, gpus.bit_length())]
-    largest = next((size for size in sizes if cheapest(market, gpu, size, allowed) is not None), 0)
-    if largest == 1:
-        return "as singles"
-    return f"up to {largest}" if largest else ""
