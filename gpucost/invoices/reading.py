@@ -82,7 +82,24 @@ class Charges(NamedTuple):
 
 def read_charges(path: str, tag: str | None = None) -> list[Charges]:
     """Return the sums of a file's charges; `tag` splits them by the value of a tag too. The first bad row is named."""
-    duckdb, connection, source = engine(), connected(), _source(path)
+    duckdb, connection = engine(), connected()
+    # What is no regular file, or of no known form, is a sentence. Parquet is packed within; a second packing cannot be
+    # read where it lies.
+    unpacked = path.lower().removesuffix(".gz")
+    form = _FORMS.get(os.path.splitext(unpacked)[1])
+    if form is None or (unpacked.endswith(".parquet") and path.lower().endswith(".gz")):
+        raise UsageError(f"cannot tell the format of {path[:200]!r} from its name: .csv, .parquet, .json, or with .gz.")
+    if not os.path.isfile(path):
+        wrong = "it is not a regular file" if os.path.exists(path) else "there is no such file"
+        raise UsageError(f"cannot read {path[:200]!r}: {wrong}. Name a file that exists.")
+    if any(sign in path for sign in "*?["):  # the engine would read all files that such a name matches
+        raise UsageError(f"cannot read {path[:200]!r}: its name holds *, ? or [. Rename it.")
+    if (size := os.path.getsize(path)) > limit("limit_invoice_file_bytes"):
+        most = limit("limit_invoice_file_bytes") / 1e9
+        raise DataError(
+            f"has {size / 1e9:,.0f} GB, at most {most:,.0f}; limit_invoice_file_bytes raises that", file=path
+        )
+    source = form.format(file_name(path)) + (_WHOLE_DOCUMENT if unpacked.endswith(_JSON) else "")
     if path.lower().endswith(".parquet"):
         refuse_long(connection, path, "limit_invoice_rows")
     try:
@@ -179,26 +196,6 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: str, form: str) -> None:
         if target != path:
             with suppress(FileNotFoundError):
                 os.unlink(target)
-
-
-def _source(path: str) -> str:
-    """Return the SQL that reads a file; what is no regular file, or of no known form, is a sentence."""
-    name = path.lower().removesuffix(".gz")
-    # Parquet is packed within; a second packing cannot be read where it lies.
-    form = _FORMS.get(os.path.splitext(name)[1])
-    if form is None or (name.endswith(".parquet") and path.lower().endswith(".gz")):
-        raise UsageError(f"cannot tell the format of {path[:200]!r} from its name: .csv, .parquet, .json, or with .gz.")
-    if not os.path.isfile(path):
-        wrong = "it is not a regular file" if os.path.exists(path) else "there is no such file"
-        raise UsageError(f"cannot read {path[:200]!r}: {wrong}. Name a file that exists.")
-    if any(sign in path for sign in "*?["):  # the engine would read all files that such a name matches
-        raise UsageError(f"cannot read {path[:200]!r}: its name holds *, ? or [. Rename it.")
-    if (size := os.path.getsize(path)) > limit("limit_invoice_file_bytes"):
-        most = limit("limit_invoice_file_bytes") / 1e9
-        raise DataError(
-            f"has {size / 1e9:,.0f} GB, at most {most:,.0f}; limit_invoice_file_bytes raises that", file=path
-        )
-    return form.format(file_name(path)) + (_WHOLE_DOCUMENT if name.endswith(_JSON) else "")
 
 
 def _described(connection: "DuckDBPyConnection", source: str, path: str) -> tuple[Types, str]:

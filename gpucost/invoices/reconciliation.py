@@ -292,10 +292,20 @@ def sort(charges: Iterable[Charges], book: Book, window: Window, rates: Mapping[
         costs = charge.billed * rate, charge.effective * rate
         key = book.product(charge)
         factor = book.factor(charge, key) if key else None
-        reason = _reason_apart(charge, window)
-        if reason == _COMMITMENT:
+        # Why it is not compared by its product. The order is that of the reader: what lies outside is said to, whatever
+        # else it is; a purchase that is taken back is a refund before it is a commitment.
+        bought, reason = charge.category == "Purchase", ""
+        if not window[0].date() <= charge.day or datetime.combine(charge.day, time()) >= window[1]:
+            reason = OUTSIDE
+        elif charge.category == "Tax":
+            reason = TAX
+        elif charge.category in ("Credit", "Adjustment") or (bought and charge.negative):
+            reason = CREDIT
+        elif charge.status == "Unused" or (bought and charge.committed):
             side.commitments[:] = [old + new for old, new in zip(side.commitments, costs, strict=True)]
             continue
+        elif charge.negative and not charge.corrected:
+            reason = SIGN
         if not reason and key and factor is not None:
             side.parts.append(ChargePart(key, charge.committed, charge.rows, charge.quantity * factor, *costs))
             continue
@@ -304,22 +314,6 @@ def sort(charges: Iterable[Charges], book: Book, window: Window, rates: Mapping[
         left = side.uncompared[name_of(charge), reason or UNPLANNED]
         left[:] = [old + new for old, new in zip(left, (charge.rows, *costs), strict=True)]
     return side
-
-
-def _reason_apart(charge: Charges, window: Window) -> str:
-    """Return why a charge is not compared by its product; nothing where it is."""
-    # The order is that of the reader: what lies outside is said to, whatever else it is; a purchase that is taken back
-    # is a refund before it is a commitment.
-    bought = charge.category == "Purchase"
-    if not window[0].date() <= charge.day or datetime.combine(charge.day, time()) >= window[1]:
-        return OUTSIDE
-    if charge.category == "Tax":
-        return TAX
-    if charge.category in ("Credit", "Adjustment") or (bought and charge.negative):
-        return CREDIT
-    if charge.status == "Unused" or (bought and charge.committed):
-        return _COMMITMENT
-    return SIGN if charge.negative and not charge.corrected else ""
 
 
 def parts_of(
@@ -475,24 +469,6 @@ def by_money(rates: Iterable[Rates], name: Literal["budget_usd_per_unit", "paid_
     return {f"{row['currency']} {row['month']}".strip(): row[name] for row in rates}
 
 
-def _totals_of(
-    plan: Sequence[Charges], actual: Sequence[Charges], budget: Mapping[str, float], paid: Mapping[str, float]
-) -> Totals:
-    """Return what was planned and what was charged, in cents."""
-    had = {basis: _summed(plan, basis, budget) for basis in _BASES}
-    has = {basis: _summed(actual, basis, paid) for basis in _BASES}
-    return {
-        "planned_billed_usd": had["billed"],
-        "planned_effective_usd": had["effective"],
-        "charged_billed_usd": has["billed"],
-        "charged_effective_usd": has["effective"],
-        "list_usd": _summed(actual, "listed", paid) or None,
-        "contracted_usd": _summed(actual, "contracted", paid) or None,
-        "billed_difference_usd": round(has["billed"] - had["billed"], 2),
-        "effective_difference_usd": round(has["effective"] - had["effective"], 2),
-    }
-
-
 def _summed(charges: Iterable[Charges], name: str, rates: Mapping[str, float]) -> float:
     return round(fsum(getattr(charge, name) * rates[charge.money] for charge in charges), 2)
 
@@ -545,7 +521,19 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], questi
     window = overlap(planned_period(plan), used_period(invoice)) if plan else used_period(invoice)
     # Both sides are sorted at the budgeted rates; what the paid ones add is a part of its own.
     cut = within(plan, window)
-    totals = _totals_of(cut, invoice, budget, paid)
+    # What was planned and what was charged, in cents.
+    had = {basis: _summed(cut, basis, budget) for basis in _BASES}
+    has = {basis: _summed(invoice, basis, paid) for basis in _BASES}
+    totals: Totals = {
+        "planned_billed_usd": had["billed"],
+        "planned_effective_usd": had["effective"],
+        "charged_billed_usd": has["billed"],
+        "charged_effective_usd": has["effective"],
+        "list_usd": _summed(invoice, "listed", paid) or None,
+        "contracted_usd": _summed(invoice, "contracted", paid) or None,
+        "billed_difference_usd": round(has["billed"] - had["billed"], 2),
+        "effective_difference_usd": round(has["effective"] - had["effective"], 2),
+    }
     book = Book(cut, question.mapped, question.hardware, invoice)
     sides = [sort(charges, book, window, budget) for charges in (cut, invoice)]
     exchange = [
@@ -584,6 +572,20 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], questi
         if row["currency"] != "USD":
             day = question.paid_on.get(f"{row['currency']} {row['month']}")
             currencies.append({**row, "paid_rate_on": day} if day else row)
+    warnings = []
+    if zoneless := sum(charge.zoneless for charge in invoice):
+        warnings.append(f"{zoneless:,} charges name no time zone: taken as UTC.")
+    if plan:
+        plan_period = planned_period(plan)
+        if plan_period[1] > window[1] or plan_period[0] < window[0]:
+            part_of_plan = (window[1] - window[0]) / (plan_period[1] - plan_period[0])
+            warnings.append(
+                f"The invoice covers {part_of_plan:.0%} of the plan's time: only that part of the plan is compared."
+            )
+        if any(why == OUTSIDE for _, why in sides[1].uncompared):
+            warnings.append("Charges outside the plan's period have a line of their own.")
+    if signs := sum(int(rows[0]) for (_, why), rows in sides[1].uncompared.items() if why == SIGN):
+        warnings.append(f"{signs:,} charges are negative and no credit, adjustment, refund or correction.")
     return {
         "kind": "reconciliation",
         **frame,
@@ -601,7 +603,7 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], questi
         "currencies": currencies,
         "showback": showback(invoice, question.idle_by, paid) if question.tag else [],
         "idle_by": question.idle_by if question.tag else "",
-        "warnings": _warnings(invoice, plan, window, sides),
+        "warnings": warnings,
         "sources": {},
     }
 
@@ -658,23 +660,3 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
 def _days(window: Window) -> str:
     """Return the first and the last day of a time, whose end is the first moment after it."""
     return f"{window[0]:%Y-%m-%d} to {window[1] - timedelta(microseconds=1):%Y-%m-%d}"
-
-
-def _warnings(
-    invoice: Sequence[Charges], plan: Sequence[Charges], window: Window, sides: Sequence[Sorted]
-) -> list[str]:
-    warnings = []
-    if zoneless := sum(charge.zoneless for charge in invoice):
-        warnings.append(f"{zoneless:,} charges name no time zone: taken as UTC.")
-    if plan:
-        plan_period = planned_period(plan)
-        if plan_period[1] > window[1] or plan_period[0] < window[0]:
-            share = (window[1] - window[0]) / (plan_period[1] - plan_period[0])
-            warnings.append(
-                f"The invoice covers {share:.0%} of the plan's time: only that part of the plan is compared."
-            )
-        if any(why == OUTSIDE for _, why in sides[1].uncompared):
-            warnings.append("Charges outside the plan's period have a line of their own.")
-    if signs := sum(int(rows[0]) for (_, why), rows in sides[1].uncompared.items() if why == SIGN):
-        warnings.append(f"{signs:,} charges are negative and no credit, adjustment, refund or correction.")
-    return warnings

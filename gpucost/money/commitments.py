@@ -180,7 +180,25 @@ def stacked(usage: Usage, list_usd_per_gpu_hour: float, agreements: Sequence[Agr
     lines["credits"] = -credited(net * free, usage.starts.astype("datetime64[M]"), credits)
     totals_usd = {name: fsum(values.tolist()) for name, values in lines.items()}
     # An annual commitment counts what is charged before credits: they pay the bill, they are no spending of their own.
-    totals_usd["annual shortfall"] = fsum(_lacking_usd(usage, net, annual) for annual in of_kind(agreements, "annual"))
+    shortfalls = []
+    for annual in of_kind(agreements, "annual"):
+        # The anniversaries of the start until one is beyond all periods; 29 February has its own on 28 February.
+        years = int((usage.starts.max().astype("datetime64[Y]") - np.datetime64(annual.start, "Y")).astype(int))
+        months = np.datetime64(annual.start, "M") + 12 * np.arange(max(years, 0) + 2)
+        last_days = (months + 1).astype("datetime64[D]") - 1
+        days = np.minimum(months.astype("datetime64[D]") + (annual.start.day - 1), last_days)
+        time_of_day = np.datetime64(annual.start, "s") - np.datetime64(annual.start, "D")
+        bounds = days.astype("datetime64[s]") + time_of_day
+        in_force = usage.during(annual) > 0
+        number = np.searchsorted(bounds, usage.starts, side="right") - 1
+        lacking = 0.0
+        for year in np.unique(number[in_force]):
+            of_year = in_force & (number == year)
+            year_hours = float((bounds[year + 1] - bounds[year]) / _HOUR)
+            covered = min(float(of_year.sum()) * usage.hours / year_hours, 1.0)  # of a year in part, its share counts
+            lacking += max(annual.usd * covered - float(net[of_year].sum()), 0.0)
+        shortfalls.append(lacking)
+    totals_usd["annual shortfall"] = fsum(shortfalls)
     total = round(fsum(totals_usd.values()), 2)
     return {**dict(zip(totals_usd, in_cents(list(totals_usd.values()), total), strict=True)), "total": total}
 
@@ -202,22 +220,3 @@ def credited(owed: Array, months: NDArray[Any], credits: Iterable[tuple[float, f
                 paid += open_ * (drawn_usd / due_usd)
                 balance_usd -= drawn_usd
     return paid
-
-
-def _lacking_usd(usage: Usage, net: Array, annual: Agreement) -> float:
-    """Return what the years of an annual commitment lack; of a year in part, its share of the commitment counts."""
-    # The anniversaries of the start until one is beyond all periods; 29 February has its own on 28 February.
-    years = int((usage.starts.max().astype("datetime64[Y]") - np.datetime64(annual.start, "Y")).astype(int))
-    months = np.datetime64(annual.start, "M") + 12 * np.arange(max(years, 0) + 2)
-    last_days = (months + 1).astype("datetime64[D]") - 1
-    days = np.minimum(months.astype("datetime64[D]") + (annual.start.day - 1), last_days)
-    time_of_day = np.datetime64(annual.start, "s") - np.datetime64(annual.start, "D")
-    bounds = days.astype("datetime64[s]") + time_of_day
-    in_force = usage.during(annual) > 0
-    number = np.searchsorted(bounds, usage.starts, side="right") - 1
-    lacking = 0.0
-    for year in np.unique(number[in_force]):
-        of_year = in_force & (number == year)
-        share = min(float(of_year.sum()) * usage.hours / float((bounds[year + 1] - bounds[year]) / _HOUR), 1.0)
-        lacking += max(annual.usd * share - float(net[of_year].sum()), 0.0)
-    return lacking

@@ -185,7 +185,25 @@ def savings_by_length(values: Mapping[str, Any]) -> Array:
     # Each month is taken as the end of a comparison of its own, in one evaluation.
     last = evaluate_again(ALL, values, {"months": values["m"]}, _OF_LENGTHS)
     if values["tax_basis"] == "after" and values["loss_basis"] == "carried_forward":
-        last = evaluate_again(ALL, last, _tax_of_last_year(values, last), _OF_LENGTHS)
+        # The tax of the year that ends with the comparison, of each length: what is left of earlier losses counts. A
+        # year's months before the last one are those of a longer comparison; earlier years are, too.
+        year = np.ravel(values["plan_year"])
+        begins = np.maximum.accumulate(
+            np.where(np.diff(year, prepend=-1) > 0, np.arange(year.size), 0)
+        )  # of its tax year
+
+        def of_year(month: Array, at_end: Array) -> Array:
+            earlier = np.cumsum(month, axis=-1) - month
+            return np.asarray(earlier - earlier[..., begins] + at_end)
+
+        income = of_year(values["income_usd"], last["income_usd"])
+        allowance, limit, due = values["loss_allowance_usd"], values["loss_limit_fraction"], {}
+        for side, deducted in _TAXED.items():
+            taxable = income - sum(of_year(values[name], last[name]) for name in deducted)
+            absorbed = np.minimum(taxable, allowance) + limit * np.maximum(taxable - allowance, 0)
+            used = np.maximum(np.minimum(absorbed, values[f"{side}_loss_before_usd"]), 0)
+            due[f"{side}_tax_due_usd"] = values["tax_rate_fraction"] * (np.maximum(taxable, 0) - used - income)
+        last = evaluate_again(ALL, last, due, _OF_LENGTHS)
     before, at_end = (
         lines["rent_total_usd"] * lines["discount_ratio"] - lines["own_value_usd"] for lines in (values, last)
     )
@@ -198,29 +216,6 @@ _TAXED = {
     "rented": ("rent_deductible_usd",),
     "financed": ("own_deductible_usd", "financing_deductible_usd"),
 }
-
-
-def _tax_of_last_year(values: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Array]:
-    """Return the tax of the year that ends with the comparison, of each length: what is left of earlier losses counts.
-
-    A year's months before the last one are those of a longer comparison; earlier years are, too.
-    """
-    # of each month, the first month of its tax year
-    year = np.ravel(values["plan_year"])
-    begins = np.maximum.accumulate(np.where(np.diff(year, prepend=-1) > 0, np.arange(year.size), 0))
-
-    def of_year(month: Array, at_end: Array) -> Array:
-        earlier = np.cumsum(month, axis=-1) - month
-        return np.asarray(earlier - earlier[..., begins] + at_end)
-
-    income = of_year(values["income_usd"], last["income_usd"])
-    allowance, limit, due = values["loss_allowance_usd"], values["loss_limit_fraction"], {}
-    for side, deducted in _TAXED.items():
-        taxable = income - sum(of_year(values[name], last[name]) for name in deducted)
-        absorbed = np.minimum(taxable, allowance) + limit * np.maximum(taxable - allowance, 0)
-        used = np.maximum(np.minimum(absorbed, values[f"{side}_loss_before_usd"]), 0)
-        due[f"{side}_tax_due_usd"] = values["tax_rate_fraction"] * (np.maximum(taxable, 0) - used - income)
-    return due
 
 
 def has_lengths(values: Mapping[str, Any]) -> bool:

@@ -324,7 +324,29 @@ def solve(
         units = {name: np.round(result.x[list(block)]) for name, block in program.units.items()}
         return _solution(program, units, getattr(result, "mip_dual_bound", None))
     if result.status == _INFEASIBLE:
-        raise NothingFitsError(_explain_infeasible(problem))
+        # One limit after the other is lifted: that stands in the way without which the demand can be met.
+        month, missing = _shortfall(problem)
+        free = np.full(problem.months, np.inf)
+        guesses: list[tuple[str, MixProblem]] = []
+        if problem.budget_usd is not None:
+            guesses.append((f"the budget of ${problem.budget_usd:,.0f}", replace(problem, budget_usd=None)))
+        for index, supply in enumerate(problem.supplies):
+            freed = {}
+            if np.isfinite(supply.limit_gpus).any():
+                freed[f"the limit of {supply.name}"] = replace(supply, limit_gpus=free)
+            if wait := supply.lead_months + supply.lead_fraction:
+                freed[f"the lead time of {supply.name} ({wait:.3g} months)"] = replace(
+                    supply, lead_months=0, lead_fraction=0.0
+                )
+            for label, relaxed_supply in freed.items():
+                supplies = (*problem.supplies[:index], relaxed_supply, *problem.supplies[index + 1 :])
+                guesses.append((label, replace(problem, supplies=supplies)))
+        culprits = [label for label, relaxed in guesses if _shortfall(relaxed)[1] < TOLERANCE]
+        cause = " or ".join(culprits) or "several limits together: " + ", ".join(label for label, _ in guesses)
+        raise NothingFitsError(
+            f"no mix meets the demand: month {month} lacks {missing:,.0f} of"
+            f" {problem.demand_gpus[month - 1]:,.0f} GPUs. In the way: {cause}. Raise it, or allow on-demand capacity."
+        )
     raise CheckFailedError(f"the search found no mix within {nodes} nodes. Give a longer --time-limit.")
 
 
@@ -451,33 +473,6 @@ def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
             " powers of ten apart."
         )
     return solved
-
-
-def _explain_infeasible(problem: MixProblem) -> str:
-    """Say in which month demand cannot be met, by how much, and which limit stands in the way."""
-    # One limit after the other is lifted: that stands in the way without which the demand can be met.
-    month, missing = _shortfall(problem)
-    free = np.full(problem.months, np.inf)
-    guesses: list[tuple[str, MixProblem]] = []
-    if problem.budget_usd is not None:
-        guesses.append((f"the budget of ${problem.budget_usd:,.0f}", replace(problem, budget_usd=None)))
-    for index, supply in enumerate(problem.supplies):
-        freed = {}
-        if np.isfinite(supply.limit_gpus).any():
-            freed[f"the limit of {supply.name}"] = replace(supply, limit_gpus=free)
-        if wait := supply.lead_months + supply.lead_fraction:
-            freed[f"the lead time of {supply.name} ({wait:.3g} months)"] = replace(
-                supply, lead_months=0, lead_fraction=0.0
-            )
-        for label, relaxed_supply in freed.items():
-            supplies = (*problem.supplies[:index], relaxed_supply, *problem.supplies[index + 1 :])
-            guesses.append((label, replace(problem, supplies=supplies)))
-    culprits = [label for label, relaxed in guesses if _shortfall(relaxed)[1] < TOLERANCE]
-    cause = " or ".join(culprits) or "several limits together: " + ", ".join(label for label, _ in guesses)
-    return (
-        f"no mix meets the demand: month {month} lacks {missing:,.0f} of {problem.demand_gpus[month - 1]:,.0f} GPUs. "
-        f"In the way: {cause}. Raise it, or allow on-demand capacity."
-    )
 
 
 def _shortfall(problem: MixProblem) -> tuple[int, float]:

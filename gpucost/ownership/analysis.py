@@ -316,10 +316,21 @@ def with_rivals(
         if rival is None:
             rivalled.append(row)
             continue
+        # The price of the option, or of its rival where it has none, at which the two cost the same.
+        even_usd: float | None = None
+        priced, against = (row, rival) if row.get("usd_per_gpu_hour") is not None else (rival, row)
+        price, legs = priced.get("usd_per_gpu_hour"), priced.get("legs")
+        if price is not None and legs and not case.bent:
+            # It is that of the first leg; a purchase whose wait is bridged by rent moves with the price as asked, too.
+            slope = legs[0]["weight"] * present(rented(case, legs[0]["changes"]), "rent_moves_usd")
+            if priced["name"] == "rent" and against["name"] in _OWNING:
+                slope -= present(moving, "own_moves_with_price_usd")
+            if slope:
+                even_usd = price * (1 - (priced["npv_usd"] - against["npv_usd"]) / slope)
         rivalry: shape.Rival = {
             "name": rival["name"],
             "saving_usd": rival["npv_usd"] - row["npv_usd"],
-            "breakeven_usd_per_gpu_hour": None if case.bent else _even_price(case, row, rival, moving),
+            "breakeven_usd_per_gpu_hour": even_usd if even_usd is not None and even_usd > 0 else None,
             "breakeven_utilisation_fraction": None if case.bent else _even_utilisation(case, row, rival, moving),
         }
         if row["name"] in drawn and rival["name"] in drawn:
@@ -340,22 +351,6 @@ def closest(row: shape.OwnershipOption, rows: Sequence[shape.OwnershipOption]) -
     ]
     promised = list(shape.promised(rivals))
     return promised[0] if promised else None
-
-
-def _even_price(
-    case: OwnershipCase, row: shape.OwnershipOption, rival: shape.OwnershipOption, moving: Mapping[str, Any]
-) -> float | None:
-    """Return the price of the option, or of its rival where it has none, at which the two cost the same."""
-    priced, against = (row, rival) if row.get("usd_per_gpu_hour") is not None else (rival, row)
-    price, legs = priced.get("usd_per_gpu_hour"), priced.get("legs")
-    if price is None or not legs:
-        return None
-    # The price is that of the first leg; a purchase whose wait is bridged by rent moves with the price as asked, too.
-    slope = legs[0]["weight"] * present(rented(case, legs[0]["changes"]), "rent_moves_usd")
-    if priced["name"] == "rent" and against["name"] in _OWNING:
-        slope -= present(moving, "own_moves_with_price_usd")
-    even_usd = price * (1 - (priced["npv_usd"] - against["npv_usd"]) / slope) if slope else -1.0
-    return even_usd if even_usd > 0 else None
 
 
 def _even_utilisation(
@@ -397,8 +392,27 @@ class Beside(TypedDict):
 
 def beside(case: OwnershipCase, values: Mapping[str, Any]) -> Beside:
     """Return the views that stand beside the comparison."""
+    after = case.assumptions["tax_basis"].value == "after"
+    schedule = case.assumptions["depreciation_method"]
+    # tax (negative: saved) and depreciation by year, whichever view the headline takes
+    taxed = evaluate_months({**case.columns(), "tax_basis": "after"}, case.tables, case.months, _TAX_LINES)
+    year = np.ceil(taxed["m"][0] / 12).astype(int)
+    sums = {name: np.bincount(year, weights=monthly(taxed, name)).tolist() for name in _TAX_LINES}
+    by_year = [
+        cast(shape.TaxYear, {"year": index, **{name: flows[index] for name, flows in sums.items()}})
+        for index in range(int(year.max()) + 1)
+    ]
+    result = outcomes(case, {"tax_basis": "before" if after else "after"})
     return {
-        "tax": _other_tax_view(case),
+        "tax": {  # the comparison on the other side of income tax
+            "view": "before income tax" if after else "after income tax",
+            "tax_rate_fraction": case.number("tax_rate_fraction"),
+            "depreciation": schedule.note if schedule.value == "by_year" else str(schedule.value),
+            "own_usd": float(result.own_usd[0]),
+            "rent_usd": float(result.rent_usd[0]),
+            "saving_usd": float(result.saving_usd[0]),
+            "by_year": by_year,
+        },
         "scope": scope(case, values),
         "sunk": _sunk_views(case, values),
         "carbon": emissions(case, values),
@@ -584,30 +598,6 @@ def emissions(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Carbon:
         "embodied_kgco2e": embodied.item(),
         "total_location_kgco2e": located.item() + embodied.item(),
         "rented_energy_kwh": float(np.sum(by_month * (1 - idle / np.maximum(monthly(values, "power_fraction"), 1e-9)))),
-    }
-
-
-def _other_tax_view(case: OwnershipCase) -> shape.TaxView:
-    """Return the comparison on the other side of income tax."""
-    after = case.assumptions["tax_basis"].value == "after"
-    schedule = case.assumptions["depreciation_method"]
-    # tax (negative: saved) and depreciation by year, whichever view the headline takes
-    values = evaluate_months({**case.columns(), "tax_basis": "after"}, case.tables, case.months, _TAX_LINES)
-    year = np.ceil(values["m"][0] / 12).astype(int)
-    sums = {name: np.bincount(year, weights=monthly(values, name)).tolist() for name in _TAX_LINES}
-    by_year = [
-        cast(shape.TaxYear, {"year": index, **{name: flows[index] for name, flows in sums.items()}})
-        for index in range(int(year.max()) + 1)
-    ]
-    result = outcomes(case, {"tax_basis": "before" if after else "after"})
-    return {
-        "view": "before income tax" if after else "after income tax",
-        "tax_rate_fraction": case.number("tax_rate_fraction"),
-        "depreciation": schedule.note if schedule.value == "by_year" else str(schedule.value),
-        "own_usd": float(result.own_usd[0]),
-        "rent_usd": float(result.rent_usd[0]),
-        "saving_usd": float(result.saving_usd[0]),
-        "by_year": by_year,
     }
 
 

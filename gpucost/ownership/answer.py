@@ -158,7 +158,17 @@ def confidence(
     best, runner_up = shape.leading(options)
     by = runner_up["npv_usd"] - best["npv_usd"]
     chance = best.get("rival", {}).get("probability_wins_fraction")
-    weeks = _usual_wait(case) if "own" in (best["name"], runner_up["name"]) else None
+    # How many weeks orders wait, where no delivery time was given. Cards that are bought one by one are on shelves.
+    weeks = None
+    lead_is_known = case.number("lead_time_months") or case.assumptions["lead_time_months"].status == "given"
+    on_shelves = case.accelerator is not None and bought_alone(case.accelerator)
+    if "own" in (best["name"], runner_up["name"]) and not lead_is_known and not on_shelves:
+        # Waits are on record for two kinds of chip: Blackwell, and Hopper, which stands for all others.
+        blackwell = case.accelerator is not None and case.accelerator.family == "blackwell"
+        several = case.number("gpus") > case.number("gpus_per_node")
+        cluster = "dedicated_cluster" if blackwell else "h100_reseller"
+        server = "b200_dgx" if blackwell else "oem_single_server"
+        weeks = float(case.registry.fact(f"lead_time.{cluster if several else server}")["typical"])
     too_late = weeks is not None and weeks / WEEKS_PER_MONTH >= case.months
     later, least = by, _NOISE * abs(best["npv_usd"])
     sentences: list[str] = []
@@ -212,23 +222,6 @@ def _label(name: str) -> str:
     suffix = suffix_of(name)
     bare = name.removesuffix(suffix).strip("_").replace("_", " ") if suffix else name.replace("_", " ")
     return f"{bare} price" if suffix.strip("_").startswith("usd") else bare
-
-
-def _usual_wait(case: OwnershipCase) -> float | None:
-    """Return how many weeks orders wait, where no delivery time was given: clusters of the newest chips longest.
-
-    Cards that are bought one by one are on shelves.
-    """
-    if case.number("lead_time_months") or case.assumptions["lead_time_months"].status == "given":
-        return None
-    if case.accelerator is not None and bought_alone(case.accelerator):
-        return None
-    # Waits are on record for two kinds of chip: Blackwell, and Hopper, which stands for all others.
-    blackwell = case.accelerator is not None and case.accelerator.family == "blackwell"
-    several = case.number("gpus") > case.number("gpus_per_node")
-    cluster = "dedicated_cluster" if blackwell else "h100_reseller"
-    server = "b200_dgx" if blackwell else "oem_single_server"
-    return float(case.registry.fact(f"lead_time.{cluster if several else server}")["typical"])
 
 
 _CENT = 0.005  # USD: less is what rounding leaves

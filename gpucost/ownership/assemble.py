@@ -165,7 +165,20 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     deducted = plans.apply_regime(catalog, defaults, special.get("tax_regime"))
     warnings += plans.apply_site(registry, defaults, special.get("site"))
     if accelerator is not None:
-        _set_server(catalog, registry, defaults, accelerator)
+        # price, size and power of its server
+        defaults.update(offers.server_inputs(catalog, registry, accelerator))
+        baseboard = accelerator.form_factor.upper().startswith(BASEBOARD_FORMS) and accelerator.year >= BASEBOARD_YEAR
+        if not baseboard:
+            defaults["server_overhead_ratio"] = registry.sourced(
+                "server_overhead_ratio", "server_cost_overhead.default"
+            )
+        # the making is on record for a server of eight; one of another size has its share
+        nodes_of_8 = float(defaults["gpus_per_node"].value or 8) / 8
+        embodied = defaults["embodied_kgco2e_per_node"]
+        if nodes_of_8 != 1 and isinstance(embodied.value, (int, float)):
+            embodied_range = {key: getattr(embodied, key) for key in ("value", "low", "high")}
+            scaled = {key: end * nodes_of_8 for key, end in embodied_range.items() if end is not None}
+            defaults["embodied_kgco2e_per_node"] = replace(embodied, status="derived", **scaled)
         if machine_gpus := catalog.gpus_in(special["gpu"]):
             note = f"as many as one {special['gpu']} holds"
             defaults["gpus"] = replace(defaults["gpus"], value=float(machine_gpus), status="derived", note=note)
@@ -229,23 +242,6 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     plans.mark_counting(registry, case.assumptions)
     _check(case)
     return case
-
-
-def _set_server(
-    catalog: Catalog, registry: Registry, defaults: dict[str, Assumption], accelerator: Accelerator
-) -> None:
-    """Put price, size and power of an accelerator's server in place of the defaults."""
-    defaults.update(offers.server_inputs(catalog, registry, accelerator))
-    baseboard = accelerator.form_factor.upper().startswith(BASEBOARD_FORMS) and accelerator.year >= BASEBOARD_YEAR
-    if not baseboard:
-        defaults["server_overhead_ratio"] = registry.sourced("server_overhead_ratio", "server_cost_overhead.default")
-    # the making is on record for a server of eight; one of another size has its share
-    nodes_of_8 = float(defaults["gpus_per_node"].value or 8) / 8
-    embodied = defaults["embodied_kgco2e_per_node"]
-    if nodes_of_8 != 1 and isinstance(embodied.value, (int, float)):
-        ends = {key: getattr(embodied, key) for key in ("value", "low", "high")}
-        scaled = {key: end * nodes_of_8 for key, end in ends.items() if end is not None}
-        defaults["embodied_kgco2e_per_node"] = replace(embodied, status="derived", **scaled)
 
 
 def _machine_of_few(case: OwnershipCase, inputs: Mapping[str, Given]) -> None:

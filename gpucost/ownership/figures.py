@@ -36,11 +36,49 @@ def figures(values: Mapping[str, Any], count: int) -> dict[str, Array]:
     needed = np.full(count, np.nan)
     if values["rent_billing"] != "take_or_pay":  # whose cost no hour in use changes
         needed = _even_at(values, "utilisation_fraction", _UTILISATION_SEARCH, count)
+    # The levelised prices before tax of either side: of allocated, owned and productive hours, and of tokens. A cost
+    # after tax is met by a price of which 1 − tax rate is left: divided by hours × that share it is before tax.
+    hours = np.ravel(values["allocated_gpu_hours_per_month"]) * _worth(values, "in_use", "discount_ratio")
+    hours = hours * np.ravel(values["after_tax_ratio"])
+    owned = np.ravel(values["owned_gpu_hours_per_month"]) * _worth(values, "in_horizon", "discount_ratio")
+    good, speed = np.ravel(values["goodput_fraction"]), np.ravel(values["tokens_per_s_per_gpu"])
+    levels: dict[str, Array] = {}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        used = hours / (owned * np.ravel(values["after_tax_ratio"]))
+        mtok_per_hour = np.where(speed > 0, speed, np.nan) * SECONDS_PER_HOUR / 1e6
+        for side, worth in (("levelised", own_usd), ("levelised_rent", rent_usd)):
+            per_hour = np.where(hours != 0, worth / hours, np.nan)
+            prices = {
+                "gpu_hour": per_hour,
+                "gpu_hour_owned": per_hour * used,
+                "gpu_hour_productive": per_hour / good,
+                "mtok": per_hour / good / mtok_per_hour,
+            }
+            levels |= {f"{side}_usd_per_{unit}": price for unit, price in prices.items()}
+    # The shortest comparison over which owning, with resale at its end, costs no more. Nothing is owned before the
+    # servers arrive, and no comparison is longer than its own months.
+    lengths = np.ravel(values["m"])
+    first, last = np.floor(np.ravel(values["lead_time_months"])) + 1, np.ravel(values["months"])
+    possible = (lengths >= first[:, None]) & (lengths <= last[:, None])
+    if has_lengths(values):
+        saving_of_length = savings_by_length(values)
+    else:
+        # a loan that follows the cash, or a later order: each case is evaluated once for each length
+        savings = []
+        for row in range(count):
+            known = {
+                name: _rows_of(value, np.array([row]), count) for name, value in values.items() if name not in _LINES
+            }
+            tables = {name: np.ravel(known.pop(name)) for name in TABLES}
+            months = np.ravel(known.pop("m"))
+            savings.append(outcome({**known, "months": months}, tables).saving_usd)
+        saving_of_length = np.stack(savings)
+    wins = possible & (saving_of_length >= 0)
     columns = {
         "own_npv_usd": own_usd,
         "rent_npv_usd": rent_usd,
         "saving_usd": rent_usd - own_usd,
-        **_levels(values, own_usd, rent_usd),
+        **{name: np.where(np.isfinite(level), level, np.nan) for name, level in levels.items()},
         # owning instead of renting as an investment, paid in cash, on what it saves each month
         "irr_fraction": (1 + internal_rates(saving)) ** 12 - 1,
         "payback_months": cashflow.payback_months(saving),
@@ -49,7 +87,7 @@ def figures(values: Mapping[str, Any], count: int) -> dict[str, Array]:
         "hours_needed_fraction": needed,
         "breakeven_utilisation_fraction": np.where(needed > 1, np.nan, needed),
         "breakeven_usd_per_gpu_hour": _even_at(values, "rent_usd_per_gpu_hour", RENT_SEARCH_USD, count),
-        "breakeven_months": _even_months(values, count),
+        "breakeven_months": np.where(wins.any(axis=1), lengths[np.argmax(wins, axis=1)], np.nan),
     }
     return {name: np.broadcast_to(column, (count,)) for name, column in columns.items()}
 
@@ -66,7 +104,27 @@ def compared(cases: Sequence[OwnershipCase]) -> list[dict[str, Any] | UsageError
     """Return the figures of each case, and which side costs less; the error of one with an endless formula."""
     rows: list[dict[str, Any] | UsageError] = [{}] * len(cases)
     for places in _places_alike(cases):
-        inputs, tables = _joined([cases[place] for place in places])
+        # They share their words; of numbers and tables, what all share stays one.
+        alike = [cases[place] for place in places]
+        inputs: dict[str, Any] = {}
+        for name, first in alike[0].assumptions.items():
+            if isinstance(first.value, str):
+                inputs[name] = first.value
+                continue
+            numbers = [case.assumptions[name].value for case in alike]
+            if name != "months" and numbers.count(numbers[0]) == len(numbers):
+                numbers = numbers[:1]
+            inputs[name] = np.array([np.nan if x is None else x for x in numbers], np.float64).reshape(-1, 1)
+        tables: dict[str, Array] = {}
+        for name in TABLES:
+            listed = [case.tables[name] for case in alike]
+            tables[name] = listed[0]
+            if not all(table is listed[0] or np.array_equal(table, listed[0]) for table in listed):
+                # a row for each, as long as the longest; the last value of a shorter one holds
+                most = max(len(table) for table in listed)
+                tables[name] = np.stack(
+                    [np.concatenate((table, np.full(most - len(table), table[-1]))) for table in listed]
+                )
         values = evaluate_months(inputs, tables)
         endless = _endless(values, len(places))
         columns = {name: column.tolist() for name, column in figures(values, len(places)).items()}
@@ -75,8 +133,10 @@ def compared(cases: Sequence[OwnershipCase]) -> list[dict[str, Any] | UsageError
                 rows[place] = _refusal(ALL[endless[row]])
                 continue
             # NaN, which alone is not equal to itself, is no figure
-            case = {name: None if column[row] != column[row] else column[row] for name, column in columns.items()}
-            rows[place] = {**case, "cheaper": "own" if columns["saving_usd"][row] > 0 else "rent"}
+            row_figures = {
+                name: None if column[row] != column[row] else column[row] for name, column in columns.items()
+            }
+            rows[place] = {**row_figures, "cheaper": "own" if columns["saving_usd"][row] > 0 else "rent"}
     return rows
 
 
@@ -114,60 +174,12 @@ def _places_alike(cases: Sequence[OwnershipCase]) -> Iterator[list[int]]:
             yield places[start : start + _AT_ONCE]
 
 
-def _joined(cases: Sequence[OwnershipCase]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the inputs and tables of cases that share their words: what all share stays one number, or one table."""
-    inputs: dict[str, Any] = {}
-    for name, first in cases[0].assumptions.items():
-        if isinstance(first.value, str):
-            inputs[name] = first.value
-            continue
-        column = [case.assumptions[name].value for case in cases]
-        if name != "months" and column.count(column[0]) == len(column):
-            column = column[:1]
-        inputs[name] = np.array([np.nan if value is None else value for value in column], np.float64).reshape(-1, 1)
-    tables: dict[str, Array] = {}
-    for name in TABLES:
-        listed = [case.tables[name] for case in cases]
-        tables[name] = listed[0]
-        if not all(table is listed[0] or np.array_equal(table, listed[0]) for table in listed):
-            # a row for each, as long as the longest; the last value of a shorter one holds
-            most = max(len(table) for table in listed)
-            rows = [np.concatenate((table, np.full(most - len(table), table[-1]))) for table in listed]
-            tables[name] = np.stack(rows)
-    return inputs, tables
-
-
 # --- The figures.
 
 
 def _worth(values: Mapping[str, Any], name: str, ratio: str | None) -> Array:
     """Return the present value of a monthly line of every case."""
     return np.asarray(np.sum(values[name] if ratio is None else values[name] * values[ratio], axis=-1))
-
-
-def _levels(values: Mapping[str, Any], own_usd: Array, rent_usd: Array) -> dict[str, Array]:
-    """Return the levelised prices before tax of either side: of allocated, owned and productive hours, and of tokens.
-
-    A cost after tax is met by a price of which 1 − tax rate is left: divided by hours × that share it is before tax.
-    """
-    hours = np.ravel(values["allocated_gpu_hours_per_month"]) * _worth(values, "in_use", "discount_ratio")
-    hours = hours * np.ravel(values["after_tax_ratio"])
-    owned = np.ravel(values["owned_gpu_hours_per_month"]) * _worth(values, "in_horizon", "discount_ratio")
-    good, speed = np.ravel(values["goodput_fraction"]), np.ravel(values["tokens_per_s_per_gpu"])
-    levels: dict[str, Array] = {}
-    with np.errstate(divide="ignore", invalid="ignore"):
-        used = hours / (owned * np.ravel(values["after_tax_ratio"]))
-        mtok_per_hour = np.where(speed > 0, speed, np.nan) * SECONDS_PER_HOUR / 1e6
-        for side, worth in (("levelised", own_usd), ("levelised_rent", rent_usd)):
-            per_hour = np.where(hours != 0, worth / hours, np.nan)
-            prices = {
-                "gpu_hour": per_hour,
-                "gpu_hour_owned": per_hour * used,
-                "gpu_hour_productive": per_hour / good,
-                "mtok": per_hour / good / mtok_per_hour,
-            }
-            levels |= {f"{side}_usd_per_{unit}": price for unit, price in prices.items()}
-    return {name: np.where(np.isfinite(level), level, np.nan) for name, level in levels.items()}
 
 
 def _even_at(values: Mapping[str, Any], name: str, high: float, count: int) -> Array:
@@ -185,29 +197,6 @@ def _even_at(values: Mapping[str, Any], name: str, high: float, count: int) -> A
 def _rows_of(value: Any, rows: Rows, count: int) -> Any:
     """Return the rows of some cases of an input, a table or a line; what is one for all cases stays."""
     return value[rows] if np.ndim(value) == 2 and value.shape[0] == count else value
-
-
-def _even_months(values: Mapping[str, Any], count: int) -> Array:
-    """Return the shortest comparison over which owning, with resale at its end, costs no more; NaN without any."""
-    # Nothing is owned before the servers arrive, and no comparison is longer than its own months.
-    lengths = np.ravel(values["m"])
-    first, last = np.floor(np.ravel(values["lead_time_months"])) + 1, np.ravel(values["months"])
-    compared = (lengths >= first[:, None]) & (lengths <= last[:, None])
-    if has_lengths(values):
-        saving = savings_by_length(values)
-    else:
-        # a loan that follows the cash, or a later order: each case is evaluated once for each length
-        savings = []
-        for row in range(count):
-            known = {
-                name: _rows_of(value, np.array([row]), count) for name, value in values.items() if name not in _LINES
-            }
-            tables = {name: np.ravel(known.pop(name)) for name in TABLES}
-            months = np.ravel(known.pop("m"))
-            savings.append(outcome({**known, "months": months}, tables).saving_usd)
-        saving = np.stack(savings)
-    wins = compared & (saving >= 0)
-    return np.where(wins.any(axis=1), lengths[np.argmax(wins, axis=1)], np.nan)
 
 
 _LINES = frozenset(line.name for line in ALL)

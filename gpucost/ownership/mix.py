@@ -48,7 +48,23 @@ def read_entries(case: OwnershipCase) -> list[Rent]:
     for entry in case.special.get("supply") or ():
         terms = {key: value for key, value in entry.items() if key not in ("valid_until", "renewal_usd_per_gpu_hour")}
         rent = Rent(**{"name": entry["kind"], **terms})
-        rent = replace(rent, **_end_of(case, rent, entry.get("valid_until"), entry.get("renewal_usd_per_gpu_hour")))
+        # When its price ends, and what follows: the stated renewal, else rent by use at its price; a contract without a
+        # renewal ends with its price.
+        until, renewal = entry.get("valid_until"), entry.get("renewal_usd_per_gpu_hour")
+        if until is not None:
+            day = date.fromisoformat(str(until))
+            if day < case.start:
+                raise UsageError(f"supply {rent.name!r}: it ends on {day}, before the plan begins on {case.start}.")
+            rent = replace(rent, until_months=months_until(day, case.start))
+            if renewal is not None:
+                usd = float(renewal)
+                rent = replace(rent, after_usd_per_gpu_hour=usd, after_note="renewed", renewed=True)
+            elif rent.committed:
+                rent = replace(rent, after_note="nothing")
+            else:
+                rent = replace(rent, after_usd_per_gpu_hour=price_by_use(case), after_note="rent by use")
+        elif renewal is not None:
+            raise UsageError(f"supply {rent.name!r}: a price is stated for later, and no end. Give one (until).")
         rule = OPTIONS[rent.kind]
         if rule.take_or_pay and rent.term_months < 1:
             raise UsageError(f"supply {rent.name!r}: {rule.label} needs term_months of at least 1.")
@@ -68,26 +84,6 @@ def read_entries(case: OwnershipCase) -> list[Rent]:
     for name in repeated(names):
         raise UsageError(f"supply {name!r} is given twice. Give each supply a `name` of its own.")
     return rents
-
-
-def _end_of(case: OwnershipCase, rent: Rent, until: Any, renewal: Any) -> dict[str, Any]:
-    """Return when the price of a supply ends, and what follows: the stated renewal, else rent by use at its price.
-
-    A contract without a renewal ends with its price.
-    """
-    if until is None:
-        if renewal is not None:
-            raise UsageError(f"supply {rent.name!r}: a price is stated for later, and no end. Give one (until).")
-        return {}
-    day = date.fromisoformat(str(until))
-    if day < case.start:
-        raise UsageError(f"supply {rent.name!r}: it ends on {day}, before the plan begins on {case.start}.")
-    end: dict[str, Any] = {"until_months": months_until(day, case.start)}
-    if renewal is not None:
-        return {**end, "after_usd_per_gpu_hour": float(renewal), "after_note": "renewed", "renewed": True}
-    if rent.committed:
-        return {**end, "after_note": "nothing"}
-    return {**end, "after_usd_per_gpu_hour": price_by_use(case), "after_note": "rent by use"}
 
 
 _OF_TERMS = ("term_months", "upfront_fraction", "lead_time_months")  # what only a commitment has
@@ -264,6 +260,13 @@ class PricedMix(NamedTuple):
     ledger: Ledger
 
 
+_MARGINAL_NOTES = {  # what one more GPU is worth, by the kind of the constraint
+    "demand": "each extra GPU of demand in month {} costs up to",
+    "capacity": "each extra GPU in month {} saves up to",
+    "limit": "each extra GPU in month {} saves up to",
+}
+
+
 def answer(
     catalog: Catalog,
     plan: PlanFile,
@@ -320,6 +323,26 @@ def answer(
         elif alone_usd is None:
             note = "cannot carry the demand alone: its limit is below the demand, or the budget too small"
         pure_rows.append({"option": name, "cost_usd": alone_usd, "note": note})
+    # Demand, use and idle commitments by month, and what one more GPU of demand would cost then: from the present value
+    # back to the money of the month, which is paid at its end.
+    monthly_rate, demand_value = scalar(fleet.rates(case, 1), "monthly_rate_fraction"), solved.marginal["demand"]
+    months: list[shape.MixMonth] = []
+    for month in range(problem.months):
+        used_gpus = {f"{s.name}_gpus": float(solved.used_gpus[s.name][month]) for s in problem.supplies}
+        idle = sum(float(gpus[month] - solved.used_gpus[name][month]) for name, gpus in solved.capacity_gpus.items())
+        value = float(np.asarray(demand_value)[month]) * (1 + monthly_rate) ** (month + 1)
+        fields = {"month": month + 1, "demand_gpus": float(problem.demand_gpus[month]), **used_gpus}
+        months.append(cast(shape.MixMonth, fields | {"idle_gpus": idle, "marginal_usd_per_gpu_month": value}))
+    # The constraints that bind, with the largest value of each and where it stands.
+    marginal_rows: list[shape.Marginal] = []
+    for name, values in solved.marginal.items():
+        series = np.asarray(values)
+        if series.size and float(series.max()) > program.TOLERANCE:
+            note = _MARGINAL_NOTES[name.split()[-1]].format(int(series.argmax()) + 1)
+            worth, binding = float(series.max()), int((series > program.TOLERANCE).sum())
+            marginal_rows.append(
+                {"constraint": name, "usd_per_gpu_month": worth, "months_binding": binding, "note": note}
+            )
     cash = ledger.in_cash()
     cash["total_usd"] = np.sum([*cash.values()], axis=0)
     cash_rows = zip(*(flows.tolist() for flows in cash.values()), strict=True)
@@ -335,12 +358,12 @@ def answer(
         "pure": pure_rows,
         "best_pure_usd": best_pure,
         "saving_usd": saving,
-        "months": _month_rows(problem, solved, scalar(fleet.rates(case, 1), "monthly_rate_fraction")),
+        "months": months,
         "cash_by_month": [
             cast(shape.MixCash, {"month": month, **dict(zip(cash, row, strict=True))})
             for month, row in enumerate(cash_rows)
         ],
-        "marginal_values": _marginal_rows(solved),
+        "marginal_values": marginal_rows,
         "gap_fraction": solved.gap_fraction,
         "supplies": supplies,
         "contract_ends": ends,
@@ -592,38 +615,6 @@ def _row(
         "cost_usd": cost_usd,
         "capital_usd": capital_usd,
     }
-
-
-def _month_rows(problem: program.MixProblem, solved: program.Solution, rate: float) -> list[shape.MixMonth]:
-    """Return demand, use and idle commitments by month, and what one more GPU of demand would cost then."""
-    demand_value = solved.marginal["demand"]
-    rows = []
-    for month in range(problem.months):
-        used = {f"{s.name}_gpus": float(solved.used_gpus[s.name][month]) for s in problem.supplies}
-        idle = sum(float(gpus[month] - solved.used_gpus[name][month]) for name, gpus in solved.capacity_gpus.items())
-        # From the present value back to the money of the month, which is paid at its end.
-        value = float(np.asarray(demand_value)[month]) * (1 + rate) ** (month + 1)
-        row = {"month": month + 1, "demand_gpus": float(problem.demand_gpus[month]), **used}
-        rows.append(cast(shape.MixMonth, row | {"idle_gpus": idle, "marginal_usd_per_gpu_month": value}))
-    return rows
-
-
-def _marginal_rows(solved: program.Solution) -> list[shape.Marginal]:
-    """Return the constraints that bind, with the largest value of each and where it stands."""
-    notes = {
-        "demand": "each extra GPU of demand in month {} costs up to",
-        "capacity": "each extra GPU in month {} saves up to",
-        "limit": "each extra GPU in month {} saves up to",
-    }
-    rows: list[shape.Marginal] = []
-    for name, values in solved.marginal.items():
-        series = np.asarray(values)
-        if series.size and float(series.max()) > program.TOLERANCE:
-            at = int(series.argmax()) + 1
-            note, months = notes[name.split()[-1]].format(at), int((series > program.TOLERANCE).sum())
-            worth = float(series.max())
-            rows.append({"constraint": name, "usd_per_gpu_month": worth, "months_binding": months, "note": note})
-    return rows
 
 
 def _supplies(case: OwnershipCase, ledger: Ledger, rents: list[Rent], sellers: Providers) -> list[shape.SupplyRow]:
