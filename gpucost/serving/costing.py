@@ -429,7 +429,21 @@ def _fleet_of(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, s
     """
     requests = speed / load.output_tokens  # per second and replica, at saturation
     if load.requests_per_s is None:
-        return _saturated(load, unit, replica, least, requests)
+        # Saturated, at the stated utilisation (always by default). The replicas at work: stated, as many as the stated
+        # accelerators hold, else those of the smallest order.
+        share = load.utilisation_fraction
+        if load.replicas:
+            working = np.full(np.broadcast_shapes(unit.shape, replica.shape), float(load.replicas))
+        elif load.gpus:
+            working = np.maximum(np.floor(load.gpus / replica), 1.0) * np.ones(unit.shape)
+        else:
+            working = np.maximum(np.floor(unit / replica), 1.0) * least
+        on = working + load.redundancy
+        units = units_for(on, replica, unit, least)
+        gpu_hours = units * unit * HOURS_PER_MONTH
+        tokens = working * requests * load.tokens_per_request * share * SECONDS_PER_HOUR * HOURS_PER_MONTH
+        spare = load.redundancy * replica * HOURS_PER_MONTH
+        return ServingFleet(*np.broadcast_arrays(on, units, gpu_hours, working, spare, tokens, share))
     rate, hours = load.requests_per_s, float(load.hours.sum())
     shape = np.broadcast_shapes(requests.shape, rate.shape, unit.shape)
     most_on, most_units, peak_load, units_hours, serving_hours, spare_hours, carried = (
@@ -458,24 +472,6 @@ def _fleet_of(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, s
         carried / hours * load.tokens_per_request * SECONDS_PER_HOUR * HOURS_PER_MONTH,
         peak_load,
     )
-
-
-def _saturated(load: MonthlyLoad, unit: Floats, replica: Floats, least: Floats, requests: Floats) -> ServingFleet:
-    """Return a month of a full unit, or of the given replicas, at the stated utilisation (always by default)."""
-    # the replicas at work: stated, as many as the stated accelerators hold, else those of the smallest order
-    share = load.utilisation_fraction
-    if load.replicas:
-        working = np.full(np.broadcast_shapes(unit.shape, replica.shape), float(load.replicas))
-    elif load.gpus:
-        working = np.maximum(np.floor(load.gpus / replica), 1.0) * np.ones(unit.shape)
-    else:
-        working = np.maximum(np.floor(unit / replica), 1.0) * least
-    on = working + load.redundancy
-    units = units_for(on, replica, unit, least)
-    gpu_hours = units * unit * HOURS_PER_MONTH
-    tokens = working * requests * load.tokens_per_request * share * SECONDS_PER_HOUR * HOURS_PER_MONTH
-    spare = load.redundancy * replica * HOURS_PER_MONTH
-    return ServingFleet(*np.broadcast_arrays(on, units, gpu_hours, working, spare, tokens, share))
 
 
 def mean_rate(request: InferenceRequest) -> float:

@@ -8,7 +8,7 @@ replicas can do. A layout that could not be cheaper even at its full capacity is
 replicas of their own (`disaggregated`), from which the cache goes over the network to those that write.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import ceil, exp, inf
 from typing import Any, NamedTuple
 
@@ -614,32 +614,28 @@ def at_level(
     rates = np.zeros(len(plans))
     rates[list(replicas)] = [replica.requests_per_s for replica in replicas.values()]
     if not (rates > 0).any():
-        raise _never(request, plans, tried, traffic)
+        # No replica keeps the level, however little it is asked: the best percentiles that any reaches.
+        fastest: dict[str, float] = {"ttft_s": inf, "tpot_s": inf}
+        for plan, replica in tried.items():
+            requests_per_s = _LEAST_SHARE * float(plans.output_tokens_per_s[plan]) / request.output_tokens
+            if isinstance(replica, SizedReplica):
+                times = Replica(replica.replica.engine).answers(traffic.first(_SEARCHED), requests_per_s)
+                for name in fastest:
+                    counted = times.counted(name)
+                    if len(counted):
+                        percentile = float(np.percentile(counted, request.percentile))
+                        fastest[name] = min(fastest[name], percentile * MS_PER_S)
+        ttft_ms, tpot_ms = fastest.values()
+        reached = {"slo_ttft": (request.slo_ttft_ms, ttft_ms), "slo_tpot": (request.slo_tpot_ms, tpot_ms)}
+        raise NothingFitsError(
+            "no replica keeps this service level, however little it is asked: at the"
+            f" {request.percentile:g}th percentile the fastest reaches {ttft_ms:,.0f} ms to the first token and"
+            f" {tpot_ms:.3g} ms a token. Loosen --slo-ttft or --slo-tpot, or allow faster accelerators."
+        ).offering(**{name: f"{int(np.ceil(ms))}ms" for name, (target, ms) in reached.items() if target and ms < inf})
     # what was not simulated is left out with what does not keep the level
     reason = np.where(plans.serves & (rates <= 0), REASONS.index("level"), plans.reason)
     speed = np.where(rates > 0, rates * request.output_tokens, plans.output_tokens_per_s)
     return replace(plans, reason=reason, output_tokens_per_s=speed, level=_SimulatedReplicas(replicas, traffic))
-
-
-def _never(
-    request: InferenceRequest, plans: Plans, replicas: Mapping[int, Sized], traffic: Traffic
-) -> NothingFitsError:
-    """Return the error that no replica keeps the level, with the best percentiles that any reaches."""
-    best: dict[str, float] = {"ttft_s": inf, "tpot_s": inf}
-    for plan, replica in replicas.items():
-        rate = _LEAST_SHARE * float(plans.output_tokens_per_s[plan]) / request.output_tokens
-        if isinstance(replica, SizedReplica):
-            times = Replica(replica.replica.engine).answers(traffic.first(_SEARCHED), rate)
-            for name in best:
-                counted = times.counted(name)
-                if len(counted):
-                    best[name] = min(best[name], float(np.percentile(counted, request.percentile)) * MS_PER_S)
-    reached = {"slo_ttft": (request.slo_ttft_ms, best["ttft_s"]), "slo_tpot": (request.slo_tpot_ms, best["tpot_s"])}
-    return NothingFitsError(
-        f"no replica keeps this service level, however little it is asked: at the {request.percentile:g}th percentile"
-        f" the fastest reaches {best['ttft_s']:,.0f} ms to the first token and {best['tpot_s']:.3g} ms a token. Loosen"
-        " --slo-ttft or --slo-tpot, or allow faster accelerators."
-    ).offering(**{name: f"{int(np.ceil(ms))}ms" for name, (target, ms) in reached.items() if target and ms < inf})
 
 
 def _figures_of(request: InferenceRequest, replica: Sized, traffic: Traffic, rate: float, width: float) -> LevelFigures:

@@ -220,7 +220,27 @@ def make_request(values: Mapping[str, Any], distributions: Distributions) -> Inf
         disaggregated=values["disaggregated"],
         gpus=values["gpus"],
     )
-    _contradictions(request)
+    # Refuse what cannot hold at once.
+    if request.utilisation_fraction == 0:
+        raise UsageError("--utilisation: at 0 % nothing is served. Write 70% or 0.7.")
+    if request.draft_tokens and not request.acceptance_fraction:
+        raise UsageError(
+            "--draft-tokens needs --acceptance, the probability that a proposed token is kept, such as 0.7."
+        )
+    if (request.own_tpot_ms is None) != (request.own_concurrency is None):
+        raise UsageError("--own-tpot and --own-concurrency go together: a time per token, and how many requests ran.")
+    if request.own_speed is not None and request.replica_gpus is None:
+        raise UsageError(f"{request.own_flag} needs --replica-gpus: how many accelerators the measured replica had.")
+    if request.gpus is not None and request.has_demand:
+        raise UsageError("--gpus fixes the accelerators, and a load says how many it takes. Limit them by --max-gpus.")
+    if request.replicas is not None and request.autoscale:
+        raise UsageError(
+            "--replicas fixes the number of replicas and --autoscale changes it every hour; give one of them."
+        )
+    if request.autoscale and not request.has_demand:
+        raise UsageError("--autoscale needs a load: --requests-per-s or --tokens-per-month.")
+    if request.profile != "flat" and not request.has_demand:
+        raise UsageError("--profile needs a load: --requests-per-s or --tokens-per-month.")
     return request.with_usual_targets()
 
 
@@ -266,27 +286,3 @@ def own_lengths(path: str) -> Lengths:
     token_steps = sum(row["prompt"] * row["output"] + row["output"] ** 2 / 2 for row in rows)
     running = token_steps / sum(row["output"] for row in rows)
     return Lengths(prompt, output, max(running - prompt - output / 2, 0.0))
-
-
-def _contradictions(request: InferenceRequest) -> None:
-    """Refuse what cannot hold at once."""
-    if request.utilisation_fraction == 0:
-        raise UsageError("--utilisation: at 0 % nothing is served. Write 70% or 0.7.")
-    if request.draft_tokens and not request.acceptance_fraction:
-        raise UsageError(
-            "--draft-tokens needs --acceptance, the probability that a proposed token is kept, such as 0.7."
-        )
-    if (request.own_tpot_ms is None) != (request.own_concurrency is None):
-        raise UsageError("--own-tpot and --own-concurrency go together: a time per token, and how many requests ran.")
-    if request.own_speed is not None and request.replica_gpus is None:
-        raise UsageError(f"{request.own_flag} needs --replica-gpus: how many accelerators the measured replica had.")
-    if request.gpus is not None and request.has_demand:
-        raise UsageError("--gpus fixes the accelerators, and a load says how many it takes. Limit them by --max-gpus.")
-    if request.replicas is not None and request.autoscale:
-        raise UsageError(
-            "--replicas fixes the number of replicas and --autoscale changes it every hour; give one of them."
-        )
-    if request.autoscale and not request.has_demand:
-        raise UsageError("--autoscale needs a load: --requests-per-s or --tokens-per-month.")
-    if request.profile != "flat" and not request.has_demand:
-        raise UsageError("--profile needs a load: --requests-per-s or --tokens-per-month.")

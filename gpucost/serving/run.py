@@ -52,7 +52,7 @@ from gpucost.money import bill
 from gpucost.money.serving_bill import BILL, DEMANDED, INPUT_NAMES, INPUTS, LINES, price_months
 from gpucost.options import OPTIONS, OptionRule
 from gpucost.physics import transformer
-from gpucost.physics.columns import Floats, Integers
+from gpucost.physics.columns import Integers
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.calibration import PREFIX_CACHING, USUAL_FAMILIES, doubts
 from gpucost.serving import costing, load
@@ -362,30 +362,6 @@ def recompute(known_factors: Factors, **changes: float) -> Factors:
     return {name: finite(value) for name, value in price_months(columns).row(0).items()}
 
 
-def _at_batches(
-    plans: Plans, plan: int, request: InferenceRequest, usd_per_gpu_hour: float, ladder: Floats
-) -> list[Batch]:
-    """Return how time per token and cost trade off with the batch on one plan."""
-    # the largest batch: what fits, and what the engine runs on each rank
-    most = float(min(plans.capacity[plan], plans.case.rates.batch_limit[plan] * plans.case.placement.data[plan]))
-    batches = np.unique(np.minimum(ladder, max(most, 1.0)))  # the ladder's, up to the largest that runs
-    case = plans.case.take(np.full(len(batches), plan))
-    prompt, output = np.full(len(batches), request.prompt_tokens), np.full(len(batches), request.output_tokens)
-    at = serving.steady(case, batches, prompt, output)
-    # all tokens of a request count, prompts too
-    per_s = at.output_tokens_per_s * request.tokens_per_request / request.output_tokens
-    cost = plans.gpus[plan] * usd_per_gpu_hour / SECONDS_PER_HOUR / per_s * MTOK
-    return [
-        {
-            "batch": int(b),
-            "tpot_ms": float(t) * MS_PER_S,
-            "tokens_per_s_per_gpu": float(s / plans.gpus[plan]),
-            "usd_per_mtok": float(c),
-        }
-        for b, t, s, c in zip(batches, at.tpot_s, per_s, cost, strict=True)
-    ]
-
-
 _EXTRAPOLATED = 1.25  # beyond the fastest measurement from which a speed is said to be extrapolated
 
 # --- From a request to its answer: offers, plans, prices, hosted models, payload.
@@ -682,14 +658,6 @@ _GENEROUS_RATIO = 4.0  # of the mean length of requests, that a server must take
 _CONTEXT_STEP = 1024  # engines take any length; people write round ones
 
 
-def _longest_tokens(request: InferenceRequest, architecture: Architecture) -> int:
-    """Return the longest request that a server is set up for: of the stated 95th percentiles twice, else generous."""
-    means = _GENEROUS_RATIO * request.tokens_per_request
-    tails = 2 * ((request.prompt_p95_tokens or 0.0) + (request.output_p95_tokens or 0.0))
-    longest = int(np.ceil(max(means, tails) / _CONTEXT_STEP)) * _CONTEXT_STEP
-    return min(longest, architecture.max_sequence_tokens or longest)
-
-
 def payload(architecture: Architecture, catalog: Catalog, priced: Priced, table: OfferTable) -> Inference:
     """Build the answer's payload."""
     request, market, plans, pairs = priced
@@ -716,9 +684,42 @@ def payload(architecture: Architecture, catalog: Catalog, priced: Priced, table:
         repository = next(listed_models, None)
     tradeoff: list[Batch] = []
     if request.own_speed is None:  # other batches would be predictions still
-        usd = options[0]["usd_per_gpu_hour"]
-        tradeoff = _at_batches(plans, int(pairs.plan[best]), request, usd, LADDER)
+        # How time per token and cost trade off with the batch on the first one's plan: the ladder, up to what fits and
+        # what the engine runs on each rank.
+        plan = int(pairs.plan[best])
+        most = float(min(plans.capacity[plan], plans.case.rates.batch_limit[plan] * plans.case.placement.data[plan]))
+        batches = np.unique(np.minimum(LADDER, max(most, 1.0)))
+        case = plans.case.take(np.full(len(batches), plan))
+        prompt, output = np.full(len(batches), request.prompt_tokens), np.full(len(batches), request.output_tokens)
+        at = serving.steady(case, batches, prompt, output)
+        # all tokens of a request count, prompts too
+        per_s = at.output_tokens_per_s * request.tokens_per_request / request.output_tokens
+        cost = plans.gpus[plan] * options[0]["usd_per_gpu_hour"] / SECONDS_PER_HOUR / per_s * MTOK
+        tradeoff = [
+            {
+                "batch": int(b),
+                "tpot_ms": float(t) * MS_PER_S,
+                "tokens_per_s_per_gpu": float(s / plans.gpus[plan]),
+                "usd_per_mtok": float(c),
+            }
+            for b, t, s, c in zip(batches, at.tpot_s, per_s, cost, strict=True)
+        ]
+    # What would narrow the range of speed most, by speeds at both ends of the range against the point. A range that is
+    # cut, since doubts beyond these fill the widest one, says nothing of its parts.
+    first, unsaid = options[0], ""
+    slow, fast = first["tpot_ms"] / first["tpot_ms_high"], first["tpot_ms"] / first["tpot_ms_low"]
+    if request.own_speed is None and np.log(fast) <= WIDEST - 1e-9:
+        ranges, open_doubts = serving_calibration(catalog).ranges, list[Doubt]()
+        if request.server is None:
+            open_doubts.append(SERVER)
+        if request.prefix_hit_fraction is None and request.engine in PREFIX_CACHING:
+            open_doubts.append(PREFIX)
+        unsaid = costliest([doubt.unsaid(ranges, 1.0, slow, fast, SERVING) for doubt in open_doubts], 1.0, slow, fast)
     number = int(pairs.offer[best])
+    # The longest request that a server is set up for: of the stated 95th percentiles twice, else generous.
+    means = _GENEROUS_RATIO * request.tokens_per_request
+    tails = 2 * ((request.prompt_p95_tokens or 0.0) + (request.output_p95_tokens or 0.0))
+    longest = int(np.ceil(max(means, tails) / _CONTEXT_STEP)) * _CONTEXT_STEP
     answer: Inference = {
         "kind": "inference",
         **frame(load.as_asked(request), market.facts.as_of, market.facts.catalog_version),
@@ -726,11 +727,11 @@ def payload(architecture: Architecture, catalog: Catalog, priced: Priced, table:
         "said": [
             *statements(request, architecture),
             *([] if plans.level is None else plans.level.statements(request)),
-            *_unsaid(request, options[0], catalog),
+            *([unsaid] if unsaid else []),
         ],
         "stated": stated(request, architecture, options, hosted["api"]),
         "repository": repository,
-        "longest_tokens": _longest_tokens(request, architecture),
+        "longest_tokens": min(longest, architecture.max_sequence_tokens or longest),
         "options": options,
         "offers_ranked": len(order),
         "offers": offer_rows(priced, table),
@@ -919,22 +920,6 @@ _SERVED_BY = {
     "tuned": "served with settings chosen for it",
     "offline": "run in batches without a server",
 }
-
-
-def _unsaid(request: InferenceRequest, best: ServingOption, catalog: Catalog) -> list[str]:
-    """Say what would narrow the range of speed most; nothing where doubts beyond that one fill the widest range."""
-    # speeds at both ends of the range, against the point
-    slow, fast = best["tpot_ms"] / best["tpot_ms_high"], best["tpot_ms"] / best["tpot_ms_low"]
-    if request.own_speed is not None or np.log(fast) > WIDEST - 1e-9:  # a range that is cut says nothing of its parts
-        return []
-    ranges, open_doubts = serving_calibration(catalog).ranges, list[Doubt]()
-    if request.server is None:
-        open_doubts.append(SERVER)
-    if request.prefix_hit_fraction is None and request.engine in PREFIX_CACHING:
-        open_doubts.append(PREFIX)
-    unsaid = [doubt.unsaid(ranges, 1.0, slow, fast, SERVING) for doubt in open_doubts]
-    sentence = costliest(unsaid, 1.0, slow, fast)
-    return [sentence] if sentence else []
 
 
 def served_by(request: InferenceRequest) -> str:

@@ -179,33 +179,6 @@ def _of_operation(
     return _ranked(changes)
 
 
-def _of_step(catalog: Catalog, exact: throughput.LayoutQuestion, chip: Accelerator, step_s: float) -> list[Advice]:
-    """Return the changes of a layout that make its step faster, each timed; what does not fit is left out."""
-    changes: list[tuple[str, dict[str, Any]]] = [
-        (f"precision {name}", {"precision": name}) for name in _lower_precisions(chip, str(exact.precision))
-    ]
-    micro, batch, data = (int(str(getattr(exact, name) or 1)) for name in ("micro_batch", "global_batch", "data"))
-    # Batches divide into whole micro-batches of each replica, also when one of them doubles.
-    if batch % (2 * micro * data) == 0:
-        changes.append((f"micro-batch {2 * micro}, not {micro}", {"micro_batch": 2 * micro}))
-    if batch % (micro * data) == 0:
-        changes.append((f"global batch {2 * batch:,}, not {batch:,}", {"global_batch": 2 * batch}))
-    if exact.recompute != "none":
-        changes.append(("recompute nothing", {"recompute": "none"}))
-    if not exact.flash:
-        changes.append(("fused attention", {"flash": True}))
-    advice: list[Advice] = []
-    for description, change in changes:
-        try:
-            other = throughput.single(catalog, replace(exact, **change))
-        except GpuCostError:  # a layout that cannot be is no advice
-            continue
-        if other["fits"]:
-            scale = change.get("global_batch", batch) / batch  # a step of twice the batch does twice the work
-            advice.append(_advice(description, step_s, other["step_s"] / scale))
-    return _ranked(advice)
-
-
 def _advice(change: str, before_s: float, after_s: float, of_what: str = "") -> Advice:
     """Return a change and what it gains."""
     return {
@@ -397,12 +370,35 @@ def whole_step(catalog: Catalog, question: throughput.LayoutQuestion) -> UnderRo
     largest = sorted(shares.items(), key=lambda item: -item[1])
     parts = [f"{share:.0%} is bound by {BOUND_WORDS[name]}" for name, share in largest if share >= _SMALLEST_SHARE]
     lead = f"Of the step's time, {', '.join(parts)}."
+    # The changes of the layout that make its step faster, each timed; what does not fit is left out.
+    changes: list[tuple[str, dict[str, Any]]] = [
+        (f"precision {name}", {"precision": name}) for name in _lower_precisions(accelerator, str(exact.precision))
+    ]
+    micro, batch, data = (int(str(getattr(exact, name) or 1)) for name in ("micro_batch", "global_batch", "data"))
+    # Batches divide into whole micro-batches of each replica, also when one of them doubles.
+    if batch % (2 * micro * data) == 0:
+        changes.append((f"micro-batch {2 * micro}, not {micro}", {"micro_batch": 2 * micro}))
+    if batch % (micro * data) == 0:
+        changes.append((f"global batch {2 * batch:,}, not {batch:,}", {"global_batch": 2 * batch}))
+    if exact.recompute != "none":
+        changes.append(("recompute nothing", {"recompute": "none"}))
+    if not exact.flash:
+        changes.append(("fused attention", {"flash": True}))
+    advice: list[Advice] = []
+    for description, change in changes:
+        try:
+            other = throughput.single(catalog, replace(exact, **change))
+        except GpuCostError:  # a layout that cannot be is no advice
+            continue
+        if other["fits"]:
+            scale = change.get("global_batch", batch) / batch  # a step of twice the batch does twice the work
+            advice.append(_advice(description, answer["step_s"], other["step_s"] / scale))
     described: UnderRoofs = {
         "lead": lead,
         "subject": f"a step of {answer['model']} on {layout['gpus']} × {accelerator.id}",
         **_roof(accelerator.id, node.id, layout["precision"], hardware, float(matrix_peak[0])),
         "points": points,
-        "advice": _of_step(catalog, exact, accelerator, answer["step_s"]),
+        "advice": _ranked(advice),
         "layout": layout,
         "step_s": answer["step_s"],
         "mfu_fraction": answer["mfu_fraction"],

@@ -372,25 +372,17 @@ _MOST_ALTERNATIVES = 20  # layouts behind the best in an answer
 def single(catalog: Catalog, question: LayoutQuestion) -> shape.Timed:
     """Answer one question: the layout given, else the fastest found, with the step by part and what bounds each."""
     timed = _explicit_answer(catalog, question) if question.explicit else _searched_answer(catalog, question)
-    # A measured speed is certain: nothing that is left open would narrow it.
-    if (own_speed := question.own_speed) is not None:
+    own_speed = question.own_speed
+    if own_speed is not None:
         timed = _with_own(timed, own_speed, catalog.accelerator(timed["gpu"]))
     if question.data_flow != DataFlow():
         return _with_data(timed, question, catalog.architecture(_texts(question.model, 1)[0]))
-    return timed if own_speed is not None else _with_unsaid(timed, question, catalog)
-
-
-def _stated_layout(timed: shape.Timed) -> dict[str, Any]:
-    """Return the layout of an answer as a question states it."""
-    return {name: value for name, value in timed["layout"].items() if name in LayoutQuestion.__struct_fields__}
-
-
-def _with_unsaid(timed: shape.Timed, question: LayoutQuestion, catalog: Catalog) -> shape.Timed:
-    """Return a timed layout that says what would narrow its range most."""
+    if own_speed is not None:  # a measured speed is certain: nothing that is left open would narrow it
+        return timed
+    # What would narrow the range most: what the question leaves open is asked again with a choice stated.
     calibration, unsaid = training_calibration(catalog), []
     point = timed["tokens_per_s_per_gpu"]
     low, high = timed["tokens_per_s_per_gpu_low"], timed["tokens_per_s_per_gpu_high"]
-    # What the question leaves open is asked again with a choice stated: how far that narrows the range.
     fused, plain = low, high
     if question.flash is None:
         with_flash = _explicit_answer(catalog, replace(question, **_stated_layout(timed), flash=True))
@@ -404,6 +396,11 @@ def _with_unsaid(timed: shape.Timed, question: LayoutQuestion, catalog: Catalog)
         unsaid.append(STACK.unsaid(calibration.ranges, point, fused, plain, TRAINING))
     sentence = costliest(unsaid, point, low, high)
     return {**timed, "lead": f"{timed['lead']} {sentence}".strip()}
+
+
+def _stated_layout(timed: shape.Timed) -> dict[str, Any]:
+    """Return the layout of an answer as a question states it."""
+    return {name: value for name, value in timed["layout"].items() if name in LayoutQuestion.__struct_fields__}
 
 
 def _with_data(timed: shape.Timed, question: LayoutQuestion, architecture: Architecture) -> shape.Timed:

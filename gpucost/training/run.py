@@ -217,20 +217,6 @@ def interruptions(problem: Problem, cases: Cases, case: int) -> Interruptions:
     }
 
 
-def _feeding(problem: Problem, cases: Cases, case: int) -> Feeding | None:
-    """Return what a case reads against what it is fed, where that was asked about."""
-    workload = problem.workloads[int(cases.request[case])]
-    if workload.loading is None:
-        return None
-    # what it would read if it were never kept waiting
-    first_request, gpus = np.zeros(1, np.int64), cases.gpus[case : case + 1]
-    key = problem.supply.key[cases.offer[case : case + 1]]
-    hungry = speeds_of(
-        (replace(workload, loading=None),), problem.supply.keys, problem.calibration, first_request, key, gpus
-    )
-    return workload.loading.feeding(float(hungry.tokens_per_s_per_gpu[0] * gpus[0]), int(gpus[0]))
-
-
 def _rollout_phases(problem: Problem, cases: Cases, case: int) -> dict[str, float] | None:
     """Return the seconds of a step by phase where the model is trained on what it writes; else None."""
     workload = problem.workloads[int(cases.request[case])]
@@ -275,28 +261,6 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
 
 
 _ASSUMED = ("name", "value", "low", "high", "unit", "status", "source_id", "note")
-
-
-def _assumption_rows(facts: Facts, problem: Problem) -> list[AssumedValue]:
-    """Return what was assumed about the run beside its steps, each with its range and where it comes from."""
-    # what the bill takes for granted; what the request states is marked as stated
-    declared = {
-        "ramp_hours": assume.RAMP_HOURS,
-        "restart_hours": assume.RESTART_HOURS,
-        "checkpoint_write_gb_per_s_per_node": assume.WRITE_GB_PER_S_PER_NODE,
-        "checkpoints_kept": assume.CHECKPOINTS_KEPT,
-        "state_bytes_per_parameter": assume.STATE_BYTES_PER_PARAMETER,
-        "evaluation_fraction": assume.EVALUATION_FRACTION.stated(problem.requests[0].evaluation_fraction),
-        "preemptions_per_node_hour_unmeasured": unmeasured(),
-    }
-    low, typical, high = problem.failures_per_gpu_year
-    measured = (row["source_id"] for row in facts.assumptions if row["item"] == "job_interruptions_llama3")
-    why = "unexpected interruptions by hardware and software faults"
-    rows = [
-        *((name, x.value, x.low, x.high, x.unit, "assumed", None, x.reason) for name, x in declared.items()),
-        ("failures_per_gpu_year", typical, low, high, "per GPU-year", "sourced", next(measured, None), why),
-    ]
-    return [cast(AssumedValue, dict(zip(_ASSUMED, row, strict=True))) for row in rows]
 
 
 # --- What a person asks next: other cluster sizes, other ways to buy, what dominates the cost.
@@ -557,21 +521,17 @@ def select(request: TrainingRequest, catalog: Catalog) -> tuple[Market, Flags]:
         market = filters.at_most(make_market(with_offers(market.facts, offers, systems)), request.max_gpus)
         mask = np.concatenate([mask, np.ones(len(offers), bool)])  # no filter leaves out what one has
     if not mask.any():
-        raise _priceless(request, catalog) or filters.no_price(market, catalog, request)
+        if request.gpu is None or request.usd_per_gpu_hour is not None or catalog.offers(request.gpu):
+            raise filters.no_price(market, catalog, request)
+        # Nobody sells it. At any price of one chip the cheapest run is that of the fewest GPU-hours: an answer without
+        # a price.
+        run = estimate(replace(request, usd_per_gpu_hour=1.0), catalog, with_facts=False)["options"][0]
+        effort = f"{run['days']:.3g} days and {run['gpu_hours']:,.0f} GPU-hours on {cluster(run)}"
+        raise PriceMissingError(
+            f"no seller is known for {run['gpu']} as of {catalog.as_of}: {effort}, at {run['mfu_fraction']:.0%} MFU."
+            " --usd-per-gpu-hour PRICE sets the price."
+        ).reaching(gpus=run["gpus"], days=run["days"])
     return market, mask
-
-
-def _priceless(request: TrainingRequest, catalog: Catalog) -> PriceMissingError | None:
-    """Return the error that says how long a run takes on an accelerator that nobody sells; None where it is sold."""
-    if request.gpu is None or request.usd_per_gpu_hour is not None or catalog.offers(request.gpu):
-        return None
-    # at any price of one chip the cheapest run is that of the fewest GPU-hours: an answer without a price
-    run = estimate(replace(request, usd_per_gpu_hour=1.0), catalog, with_facts=False)["options"][0]
-    effort = f"{run['days']:.3g} days and {run['gpu_hours']:,.0f} GPU-hours on {cluster(run)}"
-    return PriceMissingError(
-        f"no seller is known for {run['gpu']} as of {catalog.as_of}: {effort}, at {run['mfu_fraction']:.0%} MFU."
-        " --usd-per-gpu-hour PRICE sets the price."
-    ).reaching(gpus=run["gpus"], days=run["days"])
 
 
 def workload_of(request: TrainingRequest, architecture: Architecture, day: date) -> Workload:
@@ -680,9 +640,34 @@ def payload(problem: Problem, market: Market, cases: Cases, table: OfferTable, a
         for rank, group in enumerate(groups[: request.top or None], 1)
     ]
     headline, precision = lead(options[0], len(groups)), options[0]["layout"]["precision"]
-    loading = _feeding(problem, cases, best)
+    # What the first reads against what it is fed, where that was asked about.
+    loading: Feeding | None = None
+    workload = problem.workloads[int(cases.request[best])]
+    if workload.loading is not None:
+        # what it would read if it were never kept waiting
+        first_request, gpus = np.zeros(1, np.int64), cases.gpus[best : best + 1]
+        key, runs = problem.supply.key[cases.offer[best : best + 1]], (replace(workload, loading=None),)
+        hungry = speeds_of(runs, problem.supply.keys, problem.calibration, first_request, key, gpus)
+        loading = workload.loading.feeding(float(hungry.tokens_per_s_per_gpu[0] * gpus[0]), int(gpus[0]))
     written = _rollout_phases(problem, cases, best)
-    assumptions = _assumption_rows(facts, problem)
+    # What the bill takes for granted beside the steps; what the request states is marked as stated.
+    declared = {
+        "ramp_hours": assume.RAMP_HOURS,
+        "restart_hours": assume.RESTART_HOURS,
+        "checkpoint_write_gb_per_s_per_node": assume.WRITE_GB_PER_S_PER_NODE,
+        "checkpoints_kept": assume.CHECKPOINTS_KEPT,
+        "state_bytes_per_parameter": assume.STATE_BYTES_PER_PARAMETER,
+        "evaluation_fraction": assume.EVALUATION_FRACTION.stated(request.evaluation_fraction),
+        "preemptions_per_node_hour_unmeasured": unmeasured(),
+    }
+    low, typical, high = problem.failures_per_gpu_year
+    measured = (row["source_id"] for row in facts.assumptions if row["item"] == "job_interruptions_llama3")
+    why = "unexpected interruptions by hardware and software faults"
+    rows = [
+        *((name, x.value, x.low, x.high, x.unit, "assumed", None, x.reason) for name, x in declared.items()),
+        ("failures_per_gpu_year", typical, low, high, "per GPU-year", "sourced", next(measured, None), why),
+    ]
+    assumptions = [cast(AssumedValue, dict(zip(_ASSUMED, row, strict=True))) for row in rows]
     stated = statements(problem, request, architecture, precision, options[0], loading, cases.speed.take([best]))
     rollouts = problem.workloads[0].rollouts
     if rollouts is not None and written is not None:  # how much is written, and what a step's time goes to
@@ -700,6 +685,27 @@ def payload(problem: Problem, market: Market, cases: Cases, table: OfferTable, a
         + [row["source_id"] for row in assumptions]
         + [architecture.source_id]
     )
+    # What a reader must know of the whole answer.
+    notices = list(problem.workloads[0].architecture.warnings)
+    if problem.workloads[0].rollouts is not None:
+        from gpucost.workloads.rollouts import NOT_PRICED
+
+        notices.insert(0, NOT_PRICED)
+    number = int(cases.offer[best])
+    notices += large_order(problem.supply.offers[number], problem.terms, number, int(cases.gpus[best]))
+    if rate_is_prior(problem, number):
+        notices.append("The top offer's interruption rate is assumed; the range covers it.")
+    if problem.workloads[0].architecture.status == "synthesised":
+        notices.append(
+            f"{problem.workloads[0].architecture.name} is synthesised from its size; give a config.json for its exact"
+            " dimensions."
+        )
+    notices += too_long(problem.workloads[0].architecture, problem.workloads[0].sequence_tokens)
+    if cases.speed.confidence[best] == "low":
+        notices.append(
+            "Few measurements exist for the top offer's accelerator: its speed comes from the datasheet and has a wide"
+            " range."
+        )
     return {
         "kind": "estimate",
         "gpucost_version": __version__,
@@ -720,7 +726,7 @@ def payload(problem: Problem, market: Market, cases: Cases, table: OfferTable, a
         "drivers": _drivers(cases, best, loading, written),
         "assumptions": assumptions,
         "not_included": [*_NOT_INCLUDED, *([] if written is None else [_NOT_INCLUDED_OF_ROLLOUTS])],
-        "warnings": [*_warnings(problem, cases, best), *filters.outside_region(facts.placeless)],
+        "warnings": [*notices, *filters.outside_region(facts.placeless)],
         "remarks": filters.prices_not_used(facts.ended),
         "sources": cited(facts.sources, ids),
         **({"loading": loading} if loading else {}),  # type: ignore[typeddict-item] # nothing more
@@ -814,31 +820,6 @@ def statements(
             if sentence:
                 lines.append(("Range", sentence))
     return [*lines, ("Data", loading["said"])] if loading else lines
-
-
-def _warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
-    """Return what a reader must know of the whole answer."""
-    notices = list(problem.workloads[0].architecture.warnings)
-    if problem.workloads[0].rollouts is not None:
-        from gpucost.workloads.rollouts import NOT_PRICED
-
-        notices.insert(0, NOT_PRICED)
-    number, gpus = int(cases.offer[first]), int(cases.gpus[first])
-    notices += large_order(problem.supply.offers[number], problem.terms, number, gpus)
-    if rate_is_prior(problem, number):
-        notices.append("The top offer's interruption rate is assumed; the range covers it.")
-    if problem.workloads[0].architecture.status == "synthesised":
-        notices.append(
-            f"{problem.workloads[0].architecture.name} is synthesised from its size; give a config.json for its exact"
-            " dimensions."
-        )
-    notices += too_long(problem.workloads[0].architecture, problem.workloads[0].sequence_tokens)
-    if cases.speed.confidence[first] == "low":
-        notices.append(
-            "Few measurements exist for the top offer's accelerator: its speed comes from the datasheet and has a wide"
-            " range."
-        )
-    return notices
 
 
 def _reached(cases: Cases, case: int) -> dict[str, float]:

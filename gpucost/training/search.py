@@ -66,7 +66,23 @@ def search(problem: Problem, *, leading_only: bool = False) -> tuple[Cases, Indi
     """
     lines = _may_lead(problem, _lines(problem)) if leading_only else _lines(problem)
     doubled, line = _double(problem, lines)
-    evaluated = [(doubled, line), *_halfway(problem, doubled, line), *_between(problem, lines, doubled, line)]
+    evaluated = [(doubled, line)]
+    # Half as much again as each doubling, where every size is looked at.
+    wants_all = _wants_all(problem, doubled.request)
+    if wants_all.any():
+        unit, largest = problem.supply.unit_gpus[doubled.offer], problem.supply.largest_gpus[doubled.offer]
+        gpus = doubled.gpus // 2 * 3
+        keep = (
+            (wants_all & (_pinned(problem, doubled.request) == 0))
+            & (gpus % unit == 0)
+            & (gpus > doubled.gpus)
+            & (gpus <= largest)
+            & _sells_whole_nodes(problem, doubled.offer)
+        )
+        if keep.any():
+            halfway = evaluate(problem, doubled.request[keep], doubled.offer[keep], gpus[keep])
+            evaluated.append((halfway, line[keep]))
+    evaluated += _between(problem, lines, doubled, line)
     cases = with_budgets(problem, Cases.concatenate([cases for cases, _ in evaluated]))
     return cases, _best_of_each_line(problem, cases, np.concatenate([line for _, line in evaluated]))
 
@@ -76,7 +92,21 @@ def _lines(problem: Problem) -> Lines:
     request = np.concatenate([np.full(int(mask.sum()), number) for number, mask in enumerate(problem.masks)])
     offer = np.concatenate([np.flatnonzero(mask) for mask in problem.masks])
     request, offer = request.astype(np.int64), offer.astype(np.int64)
-    fewest = np.maximum(_fewest_gpus(problem, request, offer), problem.supply.minimum_gpus[offer])
+    # The accelerators without which even a run near the dense peak misses the deadline.
+    chips = [key.accelerator for key in problem.supply.keys]
+    of_chip = {id(chip): chip for chip in chips}  # far fewer than the nodes that hold them
+    of_run: dict[int, list[float]] = {}
+    for run in problem.workloads:
+        if id(run) not in of_run:
+            peak_of = {name: peak_flop_per_s(chip, run) for name, chip in of_chip.items()}
+            of_run[id(run)] = [peak_of[id(chip)] for chip in chips]
+    peaks = np.array([of_run[id(run)] for run in problem.workloads])
+    rows = zip(problem.sizes, problem.requests, strict=True)
+    work = np.array([size.model_flop_per_token * ask.trained_tokens for size, ask in rows], np.float64)
+    full = np.array([1.0 if ask.method == "full" else 0.6 for ask in problem.requests])  # frozen weights need 4N of 6N
+    seconds = np.array([(ask.deadline_days or np.inf) * SECONDS_PER_DAY for ask in problem.requests])
+    timely = (work * full / seconds)[request] / (peaks[request, problem.supply.key[offer]] * _FASTEST_MFU)
+    fewest = np.maximum(timely, problem.supply.minimum_gpus[offer])
     return Lines(request, offer, np.maximum(fewest, problem.supply.unit_gpus[offer]))
 
 
@@ -187,24 +217,6 @@ def _pinned(problem: Problem, request: Indices) -> Indices:
     return problem.of_requests(lambda ask: ask.gpus or 0, request)
 
 
-def _fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
-    """Return the accelerators without which even a run near the dense peak misses the deadline."""
-    chips = [key.accelerator for key in problem.supply.keys]
-    of_chip = {id(chip): chip for chip in chips}  # far fewer than the nodes that hold them
-    of_run: dict[int, list[float]] = {}
-    for run in problem.workloads:
-        if id(run) not in of_run:
-            peak_of = {name: peak_flop_per_s(chip, run) for name, chip in of_chip.items()}
-            of_run[id(run)] = [peak_of[id(chip)] for chip in chips]
-    peaks = np.array([of_run[id(run)] for run in problem.workloads])
-    rows = zip(problem.sizes, problem.requests, strict=True)
-    work = np.array([size.model_flop_per_token * ask.trained_tokens for size, ask in rows], np.float64)
-    full = np.array([1.0 if ask.method == "full" else 0.6 for ask in problem.requests])  # frozen weights need 4N of 6N
-    seconds = np.array([(ask.deadline_days or np.inf) * SECONDS_PER_DAY for ask in problem.requests])
-    fewest: Floats = (work * full / seconds)[request] / (peaks[request, problem.supply.key[offer]] * _FASTEST_MFU)
-    return fewest
-
-
 def peak_flop_per_s(accelerator: Accelerator, workload: Workload) -> float:
     """Return the dense peak of a workload, else the highest of the chip, so that no cluster is skipped wrongly.
 
@@ -220,25 +232,6 @@ def _sells_whole_nodes(problem: Problem, offer: Indices) -> Flags:
     node_gpus = np.array([key.system.gpus for key in problem.supply.keys], np.int64)
     flags: Flags = problem.supply.unit_gpus[offer] >= node_gpus[problem.supply.key[offer]]
     return flags
-
-
-def _halfway(problem: Problem, doubled: Cases, line: Indices) -> list[tuple[Cases, Indices]]:
-    """Evaluate half as much again as each doubling, where every size is looked at."""
-    if not _wants_all(problem, doubled.request).any():
-        return []
-    unit, largest = problem.supply.unit_gpus[doubled.offer], problem.supply.largest_gpus[doubled.offer]
-    gpus = doubled.gpus // 2 * 3
-    every_size = _wants_all(problem, doubled.request) & (_pinned(problem, doubled.request) == 0)
-    keep = (
-        every_size
-        & (gpus % unit == 0)
-        & (gpus > doubled.gpus)
-        & (gpus <= largest)
-        & _sells_whole_nodes(problem, doubled.offer)
-    )
-    if not keep.any():
-        return []
-    return [(evaluate(problem, doubled.request[keep], doubled.offer[keep], gpus[keep]), line[keep])]
 
 
 def _between(problem: Problem, lines: Lines, doubled: Cases, line: Indices) -> list[tuple[Cases, Indices]]:
