@@ -188,9 +188,8 @@ def savings_by_length(values: Mapping[str, Any]) -> Array:
         # The tax of the year that ends with the comparison, of each length: what is left of earlier losses counts. A
         # year's months before the last one are those of a longer comparison; earlier years are, too.
         year = np.ravel(values["plan_year"])
-        begins = np.maximum.accumulate(
-            np.where(np.diff(year, prepend=-1) > 0, np.arange(year.size), 0)
-        )  # of its tax year
+        # of each month, the first month of its tax year
+        begins = np.maximum.accumulate(np.where(np.diff(year, prepend=-1) > 0, np.arange(year.size), 0))
 
         def of_year(month: Array, at_end: Array) -> Array:
             earlier = np.cumsum(month, axis=-1) - month
