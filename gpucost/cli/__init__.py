@@ -112,7 +112,23 @@ def cli(ctx: click.Context, debug: bool) -> None:
 def main() -> None:
     """Run the command line; a GpuCostError becomes one sentence on stderr and its exit code."""
     debug = "--debug" in sys.argv
-    _ready_streams()
+    # a closed stdin, stdout or stderr leads nowhere
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        # no other file may take the number of a closed stream, here or in a child
+        while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest that is free
+            os.set_inheritable(number, True)
+        os.close(number)
+        for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+            if getattr(sys, name) is None:
+                setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace"))
+    # every sign is written: as UTF-8 into pipes and files, and on a terminal of fewer signs as an escape
+    for stream in (sys.stdout, sys.stderr):
+        encoding = (getattr(stream, "encoding", None) or "").lower().replace("-", "").replace("_", "")
+        if encoding != "utf8" and hasattr(stream, "reconfigure"):
+            if stream.isatty():
+                stream.reconfigure(errors="backslashreplace")
+            else:
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     warnings.showwarning = lambda message, *_: say(str(message))
     gc.set_threshold(*_COLLECT_AFTER)
     try:
@@ -172,26 +188,6 @@ def _trace(debug: bool) -> None:
         import traceback
 
         click.echo("\n".join(map(printable, traceback.format_exc().splitlines())), err=True)
-
-
-def _ready_streams() -> None:
-    """Lead a closed stdin, stdout or stderr nowhere, and have every sign written."""
-    if None in (sys.stdin, sys.stdout, sys.stderr):
-        # no other file may take the number of a closed stream, here or in a child
-        while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest that is free
-            os.set_inheritable(number, True)
-        os.close(number)
-        for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
-            if getattr(sys, name) is None:
-                setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace"))
-    # as UTF-8 into pipes and files, and on a terminal of fewer signs as an escape
-    for stream in (sys.stdout, sys.stderr):
-        encoding = (getattr(stream, "encoding", None) or "").lower().replace("-", "").replace("_", "")
-        if encoding != "utf8" and hasattr(stream, "reconfigure"):
-            if stream.isatty():
-                stream.reconfigure(errors="backslashreplace")
-            else:
-                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 _signal_received = 0  # by which the program is told to end

@@ -60,7 +60,18 @@ def command(out: Output) -> None:
         if ("", name) not in latest and name not in ("book", "data")  # their rows stand above
     ]
     for (table, name), item in latest.items():
-        note = _why_unheeded(table, name)
+        # why no command heeds the setting, if none does
+        note, options, command_name = "", _options(), table.replace("-", "_")
+        if not table:
+            # the name of an option, alone or behind that of a command
+            plain = {*settings.GENERAL, *LIMITS, *(option for names in options.values() for option in names)}
+            known = plain | {f"{path}_{option}" for path, names in options.items() for option in names}
+            if name not in known:
+                note = f"no option has this name{_near(name, known)}"
+        elif command_name not in options:
+            note = f"no command has this name{_near(command_name, options)}"
+        elif name not in options[command_name]:
+            note = f"{table} takes no such option{_near(name, options[command_name])}"
         value = item.value if not note else "(not shown)"  # it may be another program's secret
         setting = f"{table}.{name}" if table else name
         setting = setting if len(setting) <= _LONGEST else f"{setting[:40]}… ({len(setting):,} characters)"
@@ -99,25 +110,6 @@ def _speaker(name: str, otherwise: str) -> str:
 
     speakers = [item.speaker for item in spoken() if item.name == name and not item.command]
     return speakers[-1] if speakers else otherwise
-
-
-def _why_unheeded(table: str, name: str) -> str:
-    """Return why no command heeds a setting, or an empty text."""
-    from gpucost.catalog.settings import GENERAL
-    from gpucost.limits import LIMITS
-
-    options = _options()
-    command_name = table.replace("-", "_")
-    if table and command_name not in options:
-        return f"no command has this name{_near(command_name, options)}"
-    if table and name not in options[command_name]:
-        return f"{table} takes no such option{_near(name, options[command_name])}"
-    if table:
-        return ""
-    # outside a table the name of an option, alone or behind that of a command
-    plain = {*GENERAL, *LIMITS, *(option for names in options.values() for option in names)}
-    known = plain | {f"{path}_{option}" for path, names in options.items() for option in names}
-    return "" if name in known else f"no option has this name{_near(name, known)}"
 
 
 def _near(name: str, names: Iterable[str]) -> str:

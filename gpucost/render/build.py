@@ -28,8 +28,29 @@ def document(answer: Mapping[str, Any]) -> Document:
     kind = answer.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise UsageError(f"this is not a gpucost answer: its `kind` is {kind!r}. Save one with --format json.")
-    # a scenario holds other answers, so its document is made of theirs, here; every other kind has a module
-    return _scenario(cast(ScenarioAnswer, answer)) if kind == "scenario" else writer_of(kind)(answer)
+    if kind != "scenario":
+        return writer_of(kind)(answer)
+    # a scenario holds other answers, so its document is theirs, one after the other
+    scenario = cast(ScenarioAnswer, answer)
+    sections: list[Section] = []
+    overview, sources = [], dict[str, CitedSource]()
+    warnings, remarks = list(scenario["warnings"]), list[str]()
+    for part in scenario["parts"]:
+        # sections, warnings and remarks say which part they are of; sources are the same for all
+        part_document = document(part["payload"])
+        overview.append({"part": part["name"], "answer": part_document.lead or part_document.title})
+        sources |= dict(part_document.sources)
+        warnings += [f"{part['name']}: {warning}" for warning in part_document.warnings]
+        remarks += [f"{part['name']}: {remark}" for remark in part_document.remarks]
+        sections += [
+            _titled(section, part["name"], number == 0) for number, section in enumerate(part_document.sections)
+        ]
+    head: list[Block] = [Paragraph(scenario["description"])] if scenario["description"] else []
+    first = Section("Answers", [*head, Table(columns("part", "answer"), overview)])
+    joined = document_of(scenario, scenario["name"] or "Scenario", first, *sections)
+    return replace(
+        joined, sources=sources, warnings=tuple(dict.fromkeys(warnings)), remarks=tuple(dict.fromkeys(remarks))
+    )
 
 
 def boarded(answer: Mapping[str, Any]) -> Document:
@@ -58,29 +79,6 @@ def writer_of(kind: str) -> Callable[[Mapping[str, Any]], Document]:
     module, name = _WRITERS.get(kind, (kind, "document"))
     writer: Callable[[Mapping[str, Any]], Document] = getattr(import_module(f"gpucost.render.{module}"), name)
     return writer
-
-
-def _scenario(answer: ScenarioAnswer) -> Document:
-    """Build the document of a scenario: the documents of its parts, one after the other."""
-    sections: list[Section] = []
-    overview, sources = [], dict[str, CitedSource]()
-    warnings, remarks = list(answer["warnings"]), list[str]()
-    for part in answer["parts"]:
-        # sections, warnings and remarks say which part they are of; sources are the same for all
-        part_document = document(part["payload"])
-        overview.append({"part": part["name"], "answer": part_document.lead or part_document.title})
-        sources |= dict(part_document.sources)
-        warnings += [f"{part['name']}: {warning}" for warning in part_document.warnings]
-        remarks += [f"{part['name']}: {remark}" for remark in part_document.remarks]
-        sections += [
-            _titled(section, part["name"], number == 0) for number, section in enumerate(part_document.sections)
-        ]
-    head: list[Block] = [Paragraph(answer["description"])] if answer["description"] else []
-    first = Section("Answers", [*head, Table(columns("part", "answer"), overview)])
-    joined = document_of(answer, answer["name"] or "Scenario", first, *sections)
-    return replace(
-        joined, sources=sources, warnings=tuple(dict.fromkeys(warnings)), remarks=tuple(dict.fromkeys(remarks))
-    )
 
 
 def _titled(section: Section, part: str, first: bool) -> Section:

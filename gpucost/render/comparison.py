@@ -41,7 +41,7 @@ _EFFECTS = 5  # of one screen
 
 def document(answer: Comparison) -> Document:
     """Build the document of a comparison."""
-    changed = _changed(answer)
+    changed, at_batches = _changed(answer), _at_batches(answer)
     argument_changes = []
     for row in answer["request_changes"]:
         # values may be lists or tables, whose cells would be left out of a table
@@ -62,18 +62,7 @@ def document(answer: Comparison) -> Document:
         moved = _with_units([{**row, "unit": unit_of(row["name"])} for row in causes])
         rows = [{**_worded_factor(row), "name": heading_of(row["name"]), "unit": answer["unit"]} for row in moved]
         effects = [Table(columns_of("comparison effects"), rows, total=total)]
-    return document_of(
-        answer,
-        f"{answer['subject'].capitalize()}: {answer['first']} and {answer['second']} compared",
-        Section("What changed", [*_at_batches(answer), *changed, *([Paragraph("Nothing.")] if not changed else [])]),
-        Section("What explains the difference", [*effects, *_bars(answer, moving)]),
-        Section("Arguments that differ", table_of("", argument_changes, "name", "before", "after"), detail=True),
-        screen=_screen(answer),
-    )
-
-
-def _screen(answer: Comparison) -> list[Block]:
-    """Return what one screen shows: what changed and the largest effects, smaller ones together."""
+    # One screen shows what changed and the largest effects, smaller ones together.
     largest = sorted((row for row in answer["changes"] if row["effect"]), key=lambda row: -abs(row["effect"]))
     # where not all have room, one line is for the sum of the others, so that the bridge still adds up
     drawn = largest if len(largest) <= _EFFECTS else largest[: _EFFECTS - 1]
@@ -86,7 +75,14 @@ def _screen(answer: Comparison) -> list[Block]:
     largest_in_order = [row for row in answer["changes"] if row in drawn]
     next_step = "Next: --details (all effects, arguments), -o FILE.html, --format json."
     bars = _bars(answer, [*largest_in_order, *smaller_sum])
-    return [*(_at_batches(answer) or _changed(answer)), *bars, Paragraph(next_step)]
+    return document_of(
+        answer,
+        f"{answer['subject'].capitalize()}: {answer['first']} and {answer['second']} compared",
+        Section("What changed", [*at_batches, *changed, *([Paragraph("Nothing.")] if not changed else [])]),
+        Section("What explains the difference", [*effects, *_bars(answer, moving)]),
+        Section("Arguments that differ", table_of("", argument_changes, "name", "before", "after"), detail=True),
+        screen=[*(at_batches or changed), *bars, Paragraph(next_step)],
+    )
 
 
 def _at_batches(answer: Comparison) -> list[Block]:
@@ -146,39 +142,36 @@ def side_by_side_document(answer: SideBySide) -> Document:
             pictures.append(Chart("bar", title, next_step, data, Axis("pair"), Axis(key)))
     tables = [Table(columns_of("side by side"), rows, note=notes, interactive=True)]
     next_step = "Next: --details (charts, sources), --tokens, --region, --option, --speed."
-    return document_of(
-        answer,
-        "Side by side",
-        Section("Cheapest training run and cheapest tokens of each pair", tables),
-        Section("Pictures", pictures),
-        screen=(*_hires(rows), Paragraph(next_step)),
-    )
-
-
-def _hires(rows: Sequence[Row]) -> list[Block]:
-    """Return what one screen shows: runs and tokens, each with seller, day of the price and range."""
+    # One screen shows runs and tokens, each with seller, day of the price and range.
     # a single model needs no column: the lead names it
     alone = {"model"} if len({row["model"] for row in rows}) == 1 else set()
-    runs, tokens = (columns_of(f"side by side {part}") for part in ("runs", "tokens"))
+    run_columns, token_columns = (
+        tuple(column for column in columns_of(f"side by side {part}") if column.key not in alone)
+        for part in ("runs", "tokens")
+    )
     # in the place of a seller stands that nobody sells it, and in that of the day since when
-    lines: list[Row] = []
+    runs: list[Row] = []
     for row in rows:
         since = row.get("last_price_on")
         unsold_cells = {"provider": "no price since" if since else "no price", "price_observed_on": since}
-        lines.append({**row, **unsold_cells} if _is_unsold(row) else row)
-    served = [row for row in rows if row["usd_per_mtok"] is not None]
+        runs.append({**row, **unsold_cells} if _is_unsold(row) else row)
     remarks = [
         f"{row['gpu']}: {row['note'].partition('. ')[0]}." for row in rows if row["note"] and not _is_unsold(row)
     ]
     if unsold := [row["gpu"] for row in rows if _is_unsold(row)]:
         remarks.append(f"Your own price: `gpucost estimate --gpu {unsold[0]} --usd-per-gpu-hour PRICE`.")
     note = "\n".join(remarks)
-    run_columns, token_columns = (
-        tuple(column for column in part if column.key not in alone) for part in (runs, tokens)
+    if served := [row for row in rows if row["usd_per_mtok"] is not None]:
+        on_screen = [Table(run_columns, runs), Table(token_columns, served, note=note)]
+    else:
+        on_screen = [Table(run_columns, runs, note=note)]
+    return document_of(
+        answer,
+        "Side by side",
+        Section("Cheapest training run and cheapest tokens of each pair", tables),
+        Section("Pictures", pictures),
+        screen=(*on_screen, Paragraph(next_step)),
     )
-    if not served:
-        return [Table(run_columns, lines, note=note)]
-    return [Table(run_columns, lines), Table(token_columns, served, note=note)]
 
 
 def _is_unsold(row: Row) -> bool:

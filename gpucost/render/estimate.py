@@ -95,6 +95,20 @@ def document(answer: Estimate) -> Document:
     ]
     keys = ("cost_usd", "cost_low_usd", "cost_high_usd", "provider", "gpu", "gpus", "days")
     bars_title = "Cost by offer, with ranges"
+    # each other way to buy is the first offer of its option and term with the same chip, against plain on demand
+    changes: list[Block] = []
+    alternatives = [
+        {
+            **row,
+            "option": option_text(row["option"], row["term_months"]),
+            "against": _against(row["saving_fraction"]),
+        }
+        for row in answer["alternatives"]
+    ]
+    if alternatives:
+        changes.append(Table(columns_of("estimate ways"), alternatives, "Other ways to buy"))
+    changes += table_of("Largest parts of the cost", answer["drivers"], *columns_of("estimate drivers"))
+    changes += offers.not_included(answer["not_included"])
     return document_of(
         answer,
         _title(answer),
@@ -108,7 +122,7 @@ def document(answer: Estimate) -> Document:
         Section(heading, offers.offers_table(columns_of("estimate"), options, offers.left_out(answer)), paper=True),
         Section("The first offer of each region", regions, detail=True),
         Section("Cost against time", _scaling(answer)),
-        Section("What would change the cost", _changes(answer), paper=True),
+        Section("What would change the cost", changes, paper=True),
         Section("What makes the range", [Paragraph(offers.range_text(offers.training_causes(answer, best)))]),
         Section("Bill of the top offer", bill),
         Section("How the top offer runs", _layout(best), detail=True),
@@ -218,23 +232,6 @@ def _scaling(answer: Estimate) -> list[Block]:
         Table(columns_of("estimate sizes"), rows, "The top offer at other cluster sizes"),
         Chart("scatter", title, description, rows, days, cost, label="gpus", low="cost_low_usd", high="cost_high_usd"),
     ]
-
-
-def _changes(answer: Estimate) -> list[Block]:
-    """Return other ways to buy the top offer, the largest parts of its cost, and what is not in it."""
-    # each is the first offer of its option and term with the same chip, against the plain one, on demand
-    blocks: list[Block] = []
-    alternatives = [
-        {
-            **row,
-            "option": option_text(row["option"], row["term_months"]),
-            "against": _against(row["saving_fraction"]),
-        }
-        for row in answer["alternatives"]
-    ]
-    blocks += [Table(columns_of("estimate ways"), alternatives, "Other ways to buy")] if alternatives else []
-    blocks += table_of("Largest parts of the cost", answer["drivers"], *columns_of("estimate drivers"))
-    return [*blocks, *offers.not_included(answer["not_included"])]
 
 
 def _against(saving_fraction: float | None) -> str | None:

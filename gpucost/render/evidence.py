@@ -40,46 +40,38 @@ def answers(answer: Tco) -> dict[str, str]:
         f"the {counted(own, 'line')} of buying add up to ${npv['own']:,.0f}, the {counted(rent, 'line')} of renting to"
         f" ${npv['rent']:,.0f}, and the months to the years"
     )
-    return {
-        "Where does this number come from?": _origin(answer, inputs),
-        "When was it true?": _dates(answer, inputs),
-        "Who changed it?": f"{changes}; all others are as shipped.{by}",
-        "What is assumed?": f"{without} of {counted(len(inputs), 'input')} that count have no source; {movers}",
-        "Does it add up?": f"Yes: {sums}, to the cent." if gap < _CENT else f"No: {sums}, but for ${gap:,.2f}.",
-    }
-
-
-def _origin(answer: Tco, inputs: list[Row]) -> str:
-    """Count the inputs by what they rest on, and name the source of each price."""
+    # what the inputs rest on; of each price the publisher, else what the row itself says of where it comes from
     count = {word: sum(row["status"] == word for row in inputs) for word in ("sourced", "given", "derived", "assumed")}
     prices = []
     for row in inputs:
         if row["name"] not in _PRICES or not isinstance(row["value"], (int, float)):
             continue
-        # the publisher, else what the row itself says of where it comes from
         source: Mapping[str, Any] = answer["sources"].get(row["source_id"] or "") or {}
         origin = source.get("publisher") or ("the question" if row["status"] == "given" else row["note"] or "no source")
         prices.append(f"{heading_of(row['name'])} of {amount(row['value'], row['unit'])} from {origin}")
-    return (
+    origins = (
         f"From {counted(len(inputs), 'input')}: {count['sourced']} have a source, {count['derived']} follow from"
         f" others, {count['given']} were given, {count['assumed']} are assumed. Prices: {'; '.join(prices) or 'none'}."
     )
-
-
-def _dates(answer: Tco, inputs: list[Row]) -> str:
-    """Say of which day the answer is, and how old its prices and its oldest figure are."""
-    dated = {row["name"]: str(row["observed"]) for row in inputs if row.get("observed")}
-    prices = [f"{heading_of(name)} was seen on {dated[name]}" for name in _PRICES if name in dated]
+    # how old the prices and the oldest figure are
+    observed = {row["name"]: str(row["observed"]) for row in inputs if row.get("observed")}
+    sightings = [f"{heading_of(name)} was seen on {observed[name]}" for name in _PRICES if name in observed]
     # some are dated by a day, some by a year or a span of years: the first year in the text is what all have
     years = {}
-    for name, text in dated.items():
+    for name, text in observed.items():
         if year := re.search(r"20\d\d", text):
             years[name] = year[0]
     oldest = min(years, key=lambda name: years[name], default=None)
-    sentences = [f"As of {day_text(answer['as_of'])}, catalog {answer['catalog_version']}."]
-    sentences += [f"The {' and the '.join(prices)}."] if prices else []
-    sentences += [f"The oldest figure is {heading_of(oldest)}, of {dated[oldest]}."] if oldest else []
-    return " ".join(sentences)
+    dates = [f"As of {day_text(answer['as_of'])}, catalog {answer['catalog_version']}."]
+    dates += [f"The {' and the '.join(sightings)}."] if sightings else []
+    dates += [f"The oldest figure is {heading_of(oldest)}, of {observed[oldest]}."] if oldest else []
+    return {
+        "Where does this number come from?": origins,
+        "When was it true?": " ".join(dates),
+        "Who changed it?": f"{changes}; all others are as shipped.{by}",
+        "What is assumed?": f"{without} of {counted(len(inputs), 'input')} that count have no source; {movers}",
+        "Does it add up?": f"Yes: {sums}, to the cent." if gap < _CENT else f"No: {sums}, but for ${gap:,.2f}.",
+    }
 
 
 def _input_text(row: Row) -> str:

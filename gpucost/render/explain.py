@@ -63,27 +63,23 @@ def _steps(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[s
         saved = 1 - option["usd_per_gpu_hour"] / option["list_usd_per_gpu_hour"]
         provenance += f" in place of {option['list_usd_per_gpu_hour']:g} USD on the list ({-saved:+.1%})"
     source, price = str(option["lines"][0]["source_id"]), f"{option['usd_per_gpu_hour']:g} USD"
-    return [
-        *_work(payload, option),
-        *_speed(option),
-        *_lines(_HOURS, option),
-        _step("usd_per_gpu_hour: price of an accelerator-hour", "as observed", provenance, price, source),
-        *_lines((*(_CONTRACT if option.get("term_months") else ()), *_COST), option),
-        *_budget(option),
-        *_lines(_ENERGY if option.get("energy_kwh") is not None else (), option),
-    ]
-
-
-def _step(title: str, formula: str, numbers: str, value: str, source: str = "") -> dict[str, str]:
-    return {"what": title, "formula": formula, "numbers": numbers, "value": value, "source": source}
-
-
-def _work(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return the FLOP of a token and of the run."""
     work, factors = payload.get("workload") or {}, option["factors"]
     per_token, tokens = factors["model_flop_per_token"], factors["tokens"]
-    # 6 FLOP a parameter and token: 2 forward, 4 backward (Kaplan et al. 2020); embedding is a look-up
+    # an older answer has no budget
+    budget: list[dict[str, str]] = []
+    if option.get("budget_usd") is not None:
+        numbers = (
+            f"cost {option['cost_usd']:,.2f}, high end {option['cost_high_usd']:,.2f}, chance"
+            f" {option['chance_available_fraction']:.0%}, fallback {option['fallback_usd'] or 0:,.2f}"
+        )
+        rule = "with the chance the cost and its range, else the high end of the fallback: its 90th percentile"
+        mean = "chance × cost + (1 − chance) × cost of the fallback"
+        budget = [
+            _step("budget_usd: what nine of ten such orders need", rule, numbers, f"{option['budget_usd']:,.2f} USD"),
+            _step("expected_usd: what one expects to pay", mean, numbers, f"{option['expected_usd']:,.2f} USD"),
+        ]
     return [
+        # 6 FLOP a parameter and token: 2 forward, 4 backward (Kaplan et al. 2020); embedding is a look-up
         _step(
             "FLOP per trained token",
             "6 × active parameters without the input embedding + causal attention",
@@ -97,7 +93,17 @@ def _work(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[st
             f"{per_token:.4g} × {tokens:.4g}",
             f"{per_token * tokens:.4g} FLOP",
         ),
+        *_speed(option),
+        *_lines(_HOURS, option),
+        _step("usd_per_gpu_hour: price of an accelerator-hour", "as observed", provenance, price, source),
+        *_lines((*(_CONTRACT if option.get("term_months") else ()), *_COST), option),
+        *budget,
+        *_lines(_ENERGY if option.get("energy_kwh") is not None else (), option),
     ]
+
+
+def _step(title: str, formula: str, numbers: str, value: str, source: str = "") -> dict[str, str]:
+    return {"what": title, "formula": formula, "numbers": numbers, "value": value, "source": source}
 
 
 def _speed(option: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -203,19 +209,3 @@ def _lines(names: Sequence[str], option: Mapping[str, Any]) -> list[dict[str, st
             result += " (assumed for this offer)"
         steps.append(_step(title, text, operands, result))
     return steps
-
-
-def _budget(option: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return how the budget follows from the cost, its chance and the fallback; of an older answer nothing."""
-    if option.get("budget_usd") is None:
-        return []
-    numbers = (
-        f"cost {option['cost_usd']:,.2f}, high end {option['cost_high_usd']:,.2f}, chance"
-        f" {option['chance_available_fraction']:.0%}, fallback {option['fallback_usd'] or 0:,.2f}"
-    )
-    rule = "with the chance the cost and its range, else the high end of the fallback: its 90th percentile"
-    mean = "chance × cost + (1 − chance) × cost of the fallback"
-    return [
-        _step("budget_usd: what nine of ten such orders need", rule, numbers, f"{option['budget_usd']:,.2f} USD"),
-        _step("expected_usd: what one expects to pay", mean, numbers, f"{option['expected_usd']:,.2f} USD"),
-    ]

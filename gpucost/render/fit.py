@@ -57,10 +57,29 @@ def document(answer: Fit) -> Document:
         f"Fewest {answer['gpu']} by method, micro-batch 1, sequences up to {answer['sequence_tokens']:,} tokens, "
         "GB with full recomputation; weights in 16 bits."
     )
+    # the run, the layout, and what they need of what there is
+    layout = answer["layout"]
+    # vendors state GiB; the CUDA context takes its part first, fragmentation of the allocator divides what is left
+    usable = (
+        f"({answer['device_memory_gib']:.1f} GiB − {answer['context_gb']:.1f} GB of the process) ÷ "
+        f"{answer['fragmentation_ratio']:g} for fragmentation"
+    )
+    ends = (answer["needed_low_gb"], answer["needed_high_gb"])
+    verdict = (
+        Fact("Model", answer["model"], note=f"{answer['parameters'] / 1e9:.2f} B parameters"),
+        Fact("Training", answer["method"], note=f"{answer['optimizer']}, {answer['software']} kernels"),
+        Fact("Sequence", answer["sequence_tokens"], "tokens", note=f"micro-batch {layout['micro_batch']}"),
+        Fact("Layout", _degrees(answer)),
+        Fact("Sharding", f"stage {layout['sharding']}"),
+        Fact("Recomputation", layout["recompute"]),
+        Fact("Peak", answer["peak"], note=f"{answer['stage']} stage" if layout["pipeline"] > 1 else ""),
+        Fact("Needed", answer["needed_gb"], _GB, *ends, note=_closeness(answer)),
+        Fact("Usable memory", answer["usable_gb"], _GB, note=usable),
+    )
     return document_of(
         answer,
         f"Memory of {answer['model']} on {answer['gpus']:,} × {answer['gpu']}",
-        Section("Verdict", [_verdict(answer)], paper=True),
+        Section("Verdict", [KeyFigures(verdict)], paper=True),
         Section(
             "Memory by component, on the fullest GPU",
             [
@@ -131,30 +150,6 @@ def _degrees(answer: Fit) -> str:
     layout = answer["layout"]
     degrees = (f"{name} {layout[name]}" for name in ("tensor", "pipeline", "context", "expert", "data"))
     return " × ".join(text for text in degrees if not text.endswith(" 1")) or "one GPU"
-
-
-def _verdict(answer: Fit) -> KeyFigures:
-    """Return the run, the layout, and what they need of what there is."""
-    layout = answer["layout"]
-    # vendors state GiB; the CUDA context takes its part first, fragmentation of the allocator divides what is left
-    usable = (
-        f"({answer['device_memory_gib']:.1f} GiB − {answer['context_gb']:.1f} GB of the process) ÷ "
-        f"{answer['fragmentation_ratio']:g} for fragmentation"
-    )
-    ends = (answer["needed_low_gb"], answer["needed_high_gb"])
-    return KeyFigures(
-        (
-            Fact("Model", answer["model"], note=f"{answer['parameters'] / 1e9:.2f} B parameters"),
-            Fact("Training", answer["method"], note=f"{answer['optimizer']}, {answer['software']} kernels"),
-            Fact("Sequence", answer["sequence_tokens"], "tokens", note=f"micro-batch {layout['micro_batch']}"),
-            Fact("Layout", _degrees(answer)),
-            Fact("Sharding", f"stage {layout['sharding']}"),
-            Fact("Recomputation", layout["recompute"]),
-            Fact("Peak", answer["peak"], note=f"{answer['stage']} stage" if layout["pipeline"] > 1 else ""),
-            Fact("Needed", answer["needed_gb"], _GB, *ends, note=_closeness(answer)),
-            Fact("Usable memory", answer["usable_gb"], _GB, note=usable),
-        )
-    )
 
 
 def _closeness(answer: Fit) -> str:

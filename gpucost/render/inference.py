@@ -67,13 +67,52 @@ def document(answer: Inference) -> Document:
         x, y = Axis("tpot_ms"), Axis("usd_per_mtok", log=True)
         chart = Chart("line", "Cost against time per token", description, answer["tradeoff"], x, y, label="batch")
         tradeoff.append(chart)
+    # the figures of the top offer; what an older answer lacks is left out
+    best, unit = options[0], "USD per million tokens"
+    ends, sources = (best["usd_per_mtok_low"], best["usd_per_mtok_high"]), tuple(best["source_ids"])
+    month, slow = (best["usd_per_month_low"], best["usd_per_month_high"]), (best["tpot_ms_low"], best["tpot_ms_high"])
+    # the load at which a token takes its time; answers of before say the full batch alone
+    load = f"batch of {best['batch']:,}"
+    if best["ttft_loaded_ms"] is not None and "requests_in_flight" in best:
+        load = f"{format_value(best['requests_in_flight'])} in flight"
+    figures = (
+        Fact("Per million tokens, blended", best["usd_per_mtok"], unit, *ends, sources),
+        Fact("Per million input tokens", best["usd_per_mtok_input"], unit),
+        Fact("Per million output tokens", best["usd_per_mtok_output"], unit),
+        Fact("Per month", best["usd_per_month"], "USD", *month),
+        Fact("Time to first token, unloaded", best.get("ttft_unloaded_ms", best["ttft_ms"]), "milliseconds"),
+        Fact("Time to first token, under load", best["ttft_loaded_ms"], "milliseconds"),
+        Fact(f"Time per output token, {load}", best["tpot_ms"], "milliseconds", *slow),
+        Fact("GPUs", best["gpus"], note=f"{best['replicas']} replicas" if best["replicas"] else ""),
+    )
+    # what keeps the service level on each accelerator, over the day, and how a replica's percentiles rise
+    levels: list[Block] = []
+    if "levels" in answer:
+        levels.append(Table(columns_of("inference levels"), answer["levels"]))
+        if hours := answer.get("hours"):
+            title = "The first offer over the day, by hours that are alike"
+            levels.append(Table(columns_of("inference hours"), hours, title))
+        # how both times of a replica rise with the load; beyond what it can hold there are none
+        percentile = f"{answer['request']['percentile']:g}th percentile"
+        points: list[Row] = []
+        for point in answer.get("knee") or ():
+            times = {"first token": point["ttft_ms"], "per token": point["tpot_ms"]}
+            points += [
+                {"requests_per_s": point["requests_per_s"], "time": name, "ms": ms}
+                for name, ms in times.items()
+                if ms is not None
+            ]
+        if points:
+            text = f"The {percentile} of both times of one replica of the first offer, by the requests that it is sent."
+            load_axis, time_axis = Axis("requests_per_s"), Axis("ms", percentile, "milliseconds", log=True)
+            levels.append(Chart("line", "Where latency rises", text, points, load_axis, time_axis, series="time"))
     return document_of(
         answer,
         f"Serving {answer['request']['model']}",
         Section("Every offer: cost of tokens against speed", picture, detail=True, paper=True),
-        Section("", _figures(answer), detail=True, paper=True),
+        Section("", [*present_figures(figures), Paragraph(answer["split_rule"], "note")], detail=True, paper=True),
         Section("", [Paragraph(line) for line in answer["said"]], paper=True),
-        Section("Service level: the cheapest of each accelerator", _levels(answer)),
+        Section("Service level: the cheapest of each accelerator", levels),
         *(
             Section(title, offers.offers_table(headings, rows, [] if number else excluded), paper=not number)
             for number, (title, rows) in enumerate(tables)
@@ -152,28 +191,6 @@ _LEVELS = (
 )
 
 
-def _figures(answer: Inference) -> list[Block]:
-    """Return the figures of the top offer; what an older answer lacks is left out."""
-    best, unit = answer["options"][0], "USD per million tokens"
-    ends, sources = (best["usd_per_mtok_low"], best["usd_per_mtok_high"]), tuple(best["source_ids"])
-    month, slow = (best["usd_per_month_low"], best["usd_per_month_high"]), (best["tpot_ms_low"], best["tpot_ms_high"])
-    # the load at which a token takes its time; answers of before say the full batch alone
-    load = f"batch of {best['batch']:,}"
-    if best["ttft_loaded_ms"] is not None and "requests_in_flight" in best:
-        load = f"{format_value(best['requests_in_flight'])} in flight"
-    facts = (
-        Fact("Per million tokens, blended", best["usd_per_mtok"], unit, *ends, sources),
-        Fact("Per million input tokens", best["usd_per_mtok_input"], unit),
-        Fact("Per million output tokens", best["usd_per_mtok_output"], unit),
-        Fact("Per month", best["usd_per_month"], "USD", *month),
-        Fact("Time to first token, unloaded", best.get("ttft_unloaded_ms", best["ttft_ms"]), "milliseconds"),
-        Fact("Time to first token, under load", best["ttft_loaded_ms"], "milliseconds"),
-        Fact(f"Time per output token, {load}", best["tpot_ms"], "milliseconds", *slow),
-        Fact("GPUs", best["gpus"], note=f"{best['replicas']} replicas" if best["replicas"] else ""),
-    )
-    return [*present_figures(facts), Paragraph(answer["split_rule"], "note")]
-
-
 def _api(answer: Inference) -> list[Block]:
     """Return hosted prices, the volume from which self-hosting is cheaper, and both by volume."""
     blocks: list[Block] = [*table_of("Hosted prices", answer["api"], *columns_of("inference hosted"))]
@@ -204,30 +221,3 @@ def _api(answer: Inference) -> list[Block]:
         cost = Axis("usd_per_month", "cost per month", "USD", log=True)
         blocks.append(Chart("line", "Self-host or API by volume", description, lines, volume, cost, series="side"))
     return blocks
-
-
-def _levels(answer: Inference) -> list[Block]:
-    """Return what keeps the service level on each accelerator, over the day, and how a replica's percentiles rise."""
-    if "levels" not in answer:
-        return []
-    tables: list[Block] = [Table(columns_of("inference levels"), answer["levels"])]
-    if hours := answer.get("hours"):
-        tables.append(
-            Table(columns_of("inference hours"), hours, "The first offer over the day, by hours that are alike")
-        )
-    # how both times of a replica rise with the load; beyond what it can hold there are none
-    percentile = f"{answer['request']['percentile']:g}th percentile"
-    points: list[Row] = []
-    for point in answer.get("knee") or ():
-        times = {"first token": point["ttft_ms"], "per token": point["tpot_ms"]}
-        points += [
-            {"requests_per_s": point["requests_per_s"], "time": name, "ms": ms}
-            for name, ms in times.items()
-            if ms is not None
-        ]
-    if not points:
-        return tables
-    description = f"The {percentile} of both times of one replica of the first offer, by the requests that it is sent."
-    up = Axis("ms", percentile, "milliseconds", log=True)
-    rises = Chart("line", "Where latency rises", description, points, Axis("requests_per_s"), up, series="time")
-    return [*tables, rises]

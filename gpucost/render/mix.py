@@ -42,6 +42,26 @@ def document(answer: Mix) -> Document:
             ("supplies", "name"),
         )
     )
+    # month by month: what is in use as a picture and a table, and what is paid beside rent
+    months: Sequence[Row] = answer["months"]
+    keys = list(months[0])
+    idle = [key for key in keys if key.endswith("_gpus") and not any(row[key] for row in months)]
+    keys = [*(key for key in keys if key not in idle), *idle]  # what nobody uses stands last
+    used = [key for key in _supply_keys(keys) if any(row[key] for row in months)]
+    lines = [
+        {"month": row["month"], "capacity": heading_of(key).removesuffix(" GPUs"), "gpus": row[key]}
+        for row in months
+        for key in ("demand_gpus", *used)
+    ]
+    description = "GPUs in use each month by purchase option, with the demand."
+    gpus = Axis("gpus", "GPUs")
+    chart = Chart(
+        "area", "Capacity by month", description, lines, Axis("month"), gpus, series="capacity", label="demand"
+    )
+    headings = tuple(Column(key, priority=min(number, 3)) for number, key in enumerate(keys))
+    cash: Sequence[Row] = answer.get("cash_by_month", [])
+    paid = [row for row in cash if any(row[key] for key in row if key != "month")]
+    by_month: list[Block] = [chart, Table(headings, months), *table_of("Paid beside rent, in cash", paid)]
     return document_of(
         answer,
         "The cheapest mix of capacity",
@@ -49,10 +69,10 @@ def document(answer: Mix) -> Document:
         Section("What to buy and rent", table_of("", plan, *columns_of("mix bought")), paper=True),
         Section("Against one option alone", table_of("", pure)),
         Section("Binding constraints", table_of("", binding), paper=True),
-        Section("Month by month", _months(answer)),
+        Section("Month by month", by_month),
         Section("Supplies", table_of("", supplies, *columns_of("mix supplies"))),
         screen=_screen(answer),
-        name=f"Cheapest mix of {chip} over {len(answer['months'])} months",
+        name=f"Cheapest mix of {chip} over {len(months)} months",
     )
 
 
@@ -135,27 +155,3 @@ def _facts(answer: Mix) -> tuple[Fact, ...]:
 def _supply_keys(keys: Iterable[str]) -> list[str]:
     """Return the columns of a month that hold the GPUs of a supply."""
     return [key for key in keys if key.endswith("_gpus") and key not in _NOT_SUPPLIES]
-
-
-def _months(answer: Mix) -> list[Block]:
-    """Return what is in use each month as a picture and a table, and what is paid beside rent."""
-    rows: Sequence[Row] = answer["months"]
-    cash: Sequence[Row] = answer.get("cash_by_month", [])
-    keys = list(rows[0])
-    idle = [key for key in keys if key.endswith("_gpus") and not any(row[key] for row in rows)]
-    keys = [*(key for key in keys if key not in idle), *idle]  # what nobody uses stands last
-    supplies = _supply_keys(keys)
-    lines = [
-        {"month": row["month"], "capacity": heading_of(key).removesuffix(" GPUs"), "gpus": row[key]}
-        for row in rows
-        for key in ("demand_gpus", *(key for key in supplies if any(row[key] for row in rows)))
-    ]
-    description = "GPUs in use each month by purchase option, with the demand."
-    gpus = Axis("gpus", "GPUs")
-    chart = Chart(
-        "area", "Capacity by month", description, lines, Axis("month"), gpus, series="capacity", label="demand"
-    )
-    headings = tuple(Column(key, priority=min(number, 3)) for number, key in enumerate(keys))
-    gpus_by_month = Table(headings, rows)
-    paid = [row for row in cash if any(row[key] for key in row if key != "month")]
-    return [chart, gpus_by_month, *table_of("Paid beside rent, in cash", paid)]

@@ -105,6 +105,33 @@ def commitment_document(answer: Commitment) -> Document:
         f" of the {use['hours']:,.0f} hours. Best: their {answer['critical_fraction']:.0%} quantile."
     )
     levels = Table(columns_of("commitment levels"), answer["levels"], note=note)
+    # the advised purchases, what is committed by month, and when it ends
+    ladder: list[Block] = []
+    if answer["rungs"]:
+        committed = [
+            {"month": row["month"], "gpus": gpus, "commitments": name}
+            for row in answer["by_month"]
+            for gpus, name in ((row["committed_gpus"], "held and advised"), (row["held_gpus"], "held"))
+        ]
+        description = "GPUs under commitment at the start of each month: held now, and with the advised purchases."
+        month, gpus_axis = Axis("month"), Axis("gpus", "GPUs")
+        wall = [row for row in answer["by_month"] if row["ending_gpus"]]
+        ends = "GPUs whose commitment ends in each month: a wall is a month in which many end at once."
+        ladder = [
+            Table(columns_of("commitment rungs"), answer["rungs"]),
+            Chart(
+                "line",
+                "Commitments by month",
+                description,
+                committed,
+                month,
+                gpus_axis,
+                series="commitments",
+                steps=True,
+            ),
+            Chart("bar", "Expiry wall", ends, wall, month, Axis("ending_gpus", "GPUs")),
+            Table(columns_of("commitment wall"), wall),
+        ]
     return document_of(
         answer,
         "How much to commit",
@@ -112,7 +139,7 @@ def commitment_document(answer: Commitment) -> Document:
         Section(
             "Cost of the history under current agreements", [Table(columns("line", "cost_usd"), lines, total=total)]
         ),
-        Section("Ladder of commitments", _ladder(answer)),
+        Section("Ladder of commitments", ladder),
         Section(
             "Use and prices",
             [
@@ -130,26 +157,3 @@ def commitment_document(answer: Commitment) -> Document:
         ),
         screen=(levels, Paragraph(_NEXT_OF_COMMITMENT)),
     )
-
-
-def _ladder(answer: Commitment) -> list[Block]:
-    """Return the advised purchases, what is committed by month, and when it ends; nothing where none is advised."""
-    if not answer["rungs"]:
-        return []
-    lines = [
-        {"month": row["month"], "gpus": gpus, "commitments": name}
-        for row in answer["by_month"]
-        for gpus, name in ((row["committed_gpus"], "held and advised"), (row["held_gpus"], "held"))
-    ]
-    description = "GPUs under commitment at the start of each month: held now, and with the advised purchases."
-    gpus = Axis("gpus", "GPUs")
-    wall = [row for row in answer["by_month"] if row["ending_gpus"]]
-    ends = "GPUs whose commitment ends in each month: a wall is a month in which many end at once."
-    return [
-        Table(columns_of("commitment rungs"), answer["rungs"]),
-        Chart(
-            "line", "Commitments by month", description, lines, Axis("month"), gpus, series="commitments", steps=True
-        ),
-        Chart("bar", "Expiry wall", ends, wall, Axis("month"), Axis("ending_gpus", "GPUs")),
-        Table(columns_of("commitment wall"), wall),
-    ]

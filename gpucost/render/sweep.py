@@ -42,6 +42,17 @@ def document(answer: Sweep) -> Document:
         description = f"Each point is one case: {heading_of(x)} across, {heading_of(y)} up."
         axes = Axis(x, log=True), Axis(y, log=True)
         pictures = [Chart("scatter", "Cost against time", description, data, *axes, series=series)]
+    # the best value by the two arguments that move it most; cases without an answer leave their cells empty
+    heat = answer["heat"]
+    cells = [cell for cell in heat["cells"] if cell["value"] is not None] if heat else []
+    if heat and cells:
+        best = heat["value"]
+        x, y = (heat[axis].removeprefix("asked_") for axis in ("x", "y"))
+        lowest, across, up = heading_of(best), heading_of(x), heading_of(y)
+        description = f"Each cell shows the lowest {lowest} of the cases with its {across} and {up}."
+        title = f"Lowest {lowest} by {across} and {up}"
+        data = [{**cell, best: cell["value"]} for cell in cells]
+        pictures.append(Chart("heat", title, description, data, Axis("x", x), Axis("y", y), value=best))
     next_step = "--details (more cases, why some have no answer), -o FILE.parquet, FILE.csv or FILE.html"
     return document_of(
         answer,
@@ -50,7 +61,7 @@ def document(answer: Sweep) -> Document:
         Section(_BEST, _table("", answer.get("best_of_each") or [], answer), paper=True),
         Section("Best trade-offs between cost and time", _table("", answer["front"], answer)),
         Section("Without an answer", table_of("", answer["reasons"], "reason", "cases")),
-        Section("Pictures", [*pictures, *_heat(answer)], detail=True),
+        Section("Pictures", pictures, detail=True),
         screen=(*_screen(answer), Paragraph(f"Next: {next_step}.")),
     )
 
@@ -99,28 +110,3 @@ def _table(title: str, rows: Sequence[Row], answer: Sweep, note: str = "") -> li
     leading = len(moving) + len(goals) + 1  # these and one more are never hidden
     headings = tuple(Column(key, priority=max(0, number - leading)) for number, key in enumerate(order))
     return [Table(headings, rows, title, note, interactive=True)]
-
-
-def _heat(answer: Sweep) -> list[Block]:
-    """Draw the best value by the two arguments that move it most; cases without an answer leave their cells empty."""
-    heat = answer["heat"]
-    cells = [cell for cell in heat["cells"] if cell["value"] is not None] if heat else []
-    if heat is None or not cells:
-        return []
-    x, y = (heat[axis].removeprefix("asked_") for axis in ("x", "y"))
-    description = (
-        f"Each cell shows the lowest {heading_of(heat['value'])} of the cases with its {heading_of(x)}"
-        f" and {heading_of(y)}."
-    )
-    data = [{**cell, heat["value"]: cell["value"]} for cell in cells]
-    return [
-        Chart(
-            "heat",
-            f"Lowest {heading_of(heat['value'])} by {heading_of(x)} and {heading_of(y)}",
-            description,
-            data,
-            Axis("x", x),
-            Axis("y", y),
-            value=heat["value"],
-        )
-    ]

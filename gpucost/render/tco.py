@@ -177,13 +177,56 @@ def document(answer: Tco) -> Document:
     assumptions = table_of(
         "", _with_words(answer["assumptions"]), *columns_of("tco assumed"), note=_STATUS, interactive=True
     )
+    # where both sides cost the same, or why nowhere, and both by utilisation
+    point: Row = answer["breakeven"]
+    breakeven = tuple(
+        Fact(
+            heading_of(key),
+            "none" if value is None else value,
+            unit_of(key) if value is not None else "",
+            note=point.get(f"{key}_reason", ""),
+        )
+        for key, value in point.items()
+        if not key.endswith("_reason")
+    )
+    chart = _breakeven_chart(answer)
+    # an option is known by its name or its kind; a narrow terminal hides what stands further right, three at a time
+    options = _with_words(answer["options"])
+    keys = list(dict.fromkeys(key for row in options for key in row))
+    first = [key for key in _OPTIONS if key in keys]
+    details = [key for key in keys if key not in (*first, *_HIDDEN)]
+    detail_columns = (Column(key, priority=1 + index // 3) for index, key in enumerate(details))
+    # each option against the cheapest of the others
+    rivals = [
+        {"option": row["name"], **row["rival"], "name": in_words("name", row["rival"]["name"])}
+        for row in options
+        if "rival" in row
+    ]
+    rival_columns = [column for column in columns_of("tco rivals") if rivals and column.key in rivals[0]]
+    # which lines stand in which statement is a table of gpucost/money, the same for the workbook
+    by_fiscal_year: list[Block] = []
+    if statements := answer.get("statements"):
+        lines_by_statement: dict[str, dict[str, str]] = {}
+        for line in ROWS:
+            lines_by_statement.setdefault(line.block, {})[line.name] = line.description
+        for statement, lines in lines_by_statement.items():
+            by_fiscal_year += _across(statement, statements["years"], "USD", lines)
+        standard = "IFRS" if statements["lease_standard"] == "ifrs" else "US GAAP"
+        note = f"Fiscal years end in month {statements['fiscal_year_end_month']}; operating leases as in {standard}."
+        by_fiscal_year.append(Paragraph(note, "note"))
     return document_of(
         answer,
         f"Rent or buy {gpus} × {gpu}",
         Section(TITLE, [KeyFigures(board, style="answers")] if board else []),
         Section("The answer", _answer(answer)),
-        Section("Options compared", _options(answer)),
-        Section("Break-even", _breakeven(answer)),
+        Section(
+            "Options compared",
+            [
+                *table_of("", options, *first, *detail_columns, interactive=True),
+                *table_of("Each option against its closest rival", rivals, *rival_columns, note=_RIVALRY),
+            ],
+        ),
+        Section("Break-even", [KeyFigures(breakeven), *([chart] if chart else [])]),
         Section("Lender's view", _lender(answer)),
         Section("What changes the answer most", tornado(answer), paper=True),
         Section(
@@ -194,7 +237,7 @@ def document(answer: Tco) -> Document:
         Section("Utilisation against rental price", [two_inputs], detail=True),
         Section("Where the money goes", [*_pays(answer), *breakdown(answer["lines"])]),
         Section("Cash by year", [*_across("", answer["by_year"], "USD"), *foreign]),
-        Section("Statements by fiscal year", _statements(answer), detail=True),
+        Section("Statements by fiscal year", by_fiscal_year, detail=True),
         Section("Cash by month", cash_so_far(answer["cash_flows"]), detail=True),
         Section("Scenarios", table_of("", _with_words(answer["scenarios"]), *columns_of("tco scenarios")), detail=True),
         Section("More figures", _more(answer), detail=True),
@@ -420,6 +463,19 @@ def _answer(answer: Tco) -> list[Block]:
             Fact(f"The {financing['kind']} adds", financing["adds_usd"], "USD", note=note),
             Fact("IRR of the equity, after financing", financing["equity_irr_fraction"], "fraction of one"),
         ]
+    # the present values in the currency asked for, with the rate behind them
+    foreign: list[Fact] = []
+    if money := answer["currency"]:
+        stated = money["usd_per_unit_on"]
+        dated = "a rate without a date" if stated == "not stated" else f"rate of {stated}"
+        notes = {
+            "owning": f"{money['usd_per_unit']:g} USD each, {dated}; {money['forward']}",
+            "renting": _discounted(money) and f"{_discounted(money)}, {money.get('discounting')}",
+        }
+        foreign = [
+            Fact(f"{side.capitalize()}, in {money['currency']}", text, note=notes.get(side, ""))
+            for side, text in _in_currency(money).items()
+        ]
     facts = (
         *paid,
         Fact("Owning, present value", npv["own"], "USD", *ends.get("own", ())),
@@ -435,7 +491,7 @@ def _answer(answer: Tco) -> list[Block]:
             "fraction of one",
         ),
         Fact("Payback", answer["payback_months"], "months"),
-        *_foreign(answer),
+        *foreign,
     )
     range_note: list[Block] = []
     if simulation is not None:
@@ -447,23 +503,6 @@ def _answer(answer: Tco) -> list[Block]:
         *range_note,
         Paragraph(answer["conventions"], "note"),
         *([Paragraph(f"Only one side pays for: {', '.join(unequal_items)}.")] if unequal_items else []),
-    ]
-
-
-def _foreign(answer: Tco) -> list[Fact]:
-    """Return the present values in the currency asked for, with the rate behind them."""
-    money = answer["currency"]
-    if money is None:
-        return []
-    stated = money["usd_per_unit_on"]
-    dated = "a rate without a date" if stated == "not stated" else f"rate of {stated}"
-    notes = {
-        "owning": f"{money['usd_per_unit']:g} USD each, {dated}; {money['forward']}",
-        "renting": _discounted(money) and f"{_discounted(money)}, {money.get('discounting')}",
-    }
-    return [
-        Fact(f"{side.capitalize()}, in {money['currency']}", text, note=notes.get(side, ""))
-        for side, text in _in_currency(money).items()
     ]
 
 
@@ -506,21 +545,6 @@ def _across(title: str, rows: Sequence[Row], unit: str, labels: Mapping[str, str
             label = (labels or {}).get(key) or heading_of(key)
             lines.append({"line": label, **{year.key: value for year, value in zip(years, values, strict=True)}})
     return [Table((*columns("line"), *years), lines, title)]
-
-
-def _statements(answer: Tco) -> list[Block]:
-    """Return cash, profit and loss and the balance sheet by fiscal year."""
-    statements = answer.get("statements")
-    if not statements:
-        return []
-    # which lines stand in which statement is a table of gpucost/money, the same for the workbook
-    descriptions: dict[str, dict[str, str]] = {}
-    for row in ROWS:
-        descriptions.setdefault(row.block, {})[row.name] = row.description
-    standard = "IFRS" if statements["lease_standard"] == "ifrs" else "US GAAP"
-    note = f"Fiscal years end in month {statements['fiscal_year_end_month']}; operating leases as in {standard}."
-    tables = [_across(block, statements["years"], "USD", lines) for block, lines in descriptions.items()]
-    return [*(table for block_tables in tables for table in block_tables), Paragraph(note, "note")]
 
 
 def _lender(answer: Tco) -> list[Block]:
@@ -576,43 +600,6 @@ def _lender(answer: Tco) -> list[Block]:
         *(stated or [missing]),
         *table_of("Under worse news, the debt as signed", lent["strains"], *columns_of("tco strains")),
     ]
-
-
-def _options(answer: Tco) -> list[Table]:
-    """Return every option, and each against the cheapest of the others."""
-    rows = _with_words(answer["options"])
-    keys = list(dict.fromkeys(key for row in rows for key in row))
-    # an option is known by its name or its kind; a narrow terminal hides what stands further right, three at a time
-    first = [key for key in _OPTIONS if key in keys]
-    details = [key for key in keys if key not in (*first, *_HIDDEN)]
-    rival_rows = [
-        {"option": row["name"], **row["rival"], "name": in_words("name", row["rival"]["name"])}
-        for row in rows
-        if "rival" in row
-    ]
-    rival_columns = [column for column in columns_of("tco rivals") if rival_rows and column.key in rival_rows[0]]
-    detail_columns = (Column(key, priority=1 + index // 3) for index, key in enumerate(details))
-    return [
-        *table_of("", rows, *first, *detail_columns, interactive=True),
-        *table_of("Each option against its closest rival", rival_rows, *rival_columns, note=_RIVALRY),
-    ]
-
-
-def _breakeven(answer: Tco) -> list[Block]:
-    """Return where both sides cost the same, or why nowhere, and both by utilisation."""
-    point: Row = answer["breakeven"]
-    facts = tuple(
-        Fact(
-            heading_of(key),
-            "none" if value is None else value,
-            unit_of(key) if value is not None else "",
-            note=point.get(f"{key}_reason", ""),
-        )
-        for key, value in point.items()
-        if not key.endswith("_reason")
-    )
-    chart = _breakeven_chart(answer)
-    return [KeyFigures(facts), *([chart] if chart else [])]
 
 
 def _breakeven_chart(answer: Tco) -> Chart | None:
@@ -699,25 +686,24 @@ def _lead(answer: Tco, rent: float) -> str:
     used_more = f"' Buying wins above ' + format({crossing}, '.0%') + ' utilisation' + {hours} a month of each GPU)"
     used_more += f"{f', or {above}' if above else '.'}'"
     at_any = f"'{f' Buying wins {above}' if above else ''}'"
-    moved = f"'At ' + {_RENT} + ' per rented GPU-hour ' + ({winner}) + {difference_text}"
-    moved += f" + ({crosses} ? {used_more} : {at_any}) + {_cheaper_option(answer, rent, rows, gpu_months)}"
-    return f"rent_price === {rent!r} ? '' : {moved}"
-
-
-def _cheaper_option(answer: Tco, rent: float, rows: Sequence[Row], gpu_months: float) -> str:
-    """Say which option whose own price stands costs less than both sides at the slider's price, if one does."""
     # an option whose terms set a price of their own does not move with the slider, nor does a hosted API without terms
     fixed_price = [
         row
         for row in promised(answer["options"])
         if row["name"] not in _SIDES and all("rent_usd_per_gpu_hour" in leg["changes"] for leg in row.get("legs", ()))
     ]
-    if not fixed_price:
-        return "''"
-    both = [f"{row['usd_per_gpu_month']!r} + (rent_price - {rent!r}) * {row['more_per_rent_usd']!r}" for row in rows]
-    least = f"{gpu_months!r} * min({', '.join(both)}) - {fixed_price[0]['npv_usd']!r}"
-    option_text = json.dumps(f" {_option_name(fixed_price[0])}, whose price is fixed, costs ")
-    return f"({least} > 0 ? {option_text} + {_about(least)} + ' less still.' : '')"
+    # where one of them costs less than both sides at the slider's price, the sentence ends with it
+    cheaper = "''"
+    if fixed_price:
+        both = [
+            f"{row['usd_per_gpu_month']!r} + (rent_price - {rent!r}) * {row['more_per_rent_usd']!r}" for row in rows
+        ]
+        least = f"{gpu_months!r} * min({', '.join(both)}) - {fixed_price[0]['npv_usd']!r}"
+        fixed_text = json.dumps(f" {_option_name(fixed_price[0])}, whose price is fixed, costs ")
+        cheaper = f"({least} > 0 ? {fixed_text} + {_about(least)} + ' less still.' : '')"
+    moved = f"'At ' + {_RENT} + ' per rented GPU-hour ' + ({winner}) + {difference_text}"
+    moved += f" + ({crosses} ? {used_more} : {at_any}) + {cheaper}"
+    return f"rent_price === {rent!r} ? '' : {moved}"
 
 
 def _about(usd: str) -> str:

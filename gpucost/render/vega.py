@@ -270,9 +270,19 @@ def _heat(chart: Chart) -> Spec:
             "encoding": {"x": across, "y": up, "text": text, "color": ink},
         },
     ]
-    # The line where the sign changes is made of the left and upper edges of cells; 0 and 1 are the ends of a band.
+    # The line where the sign changes is made of the left and upper edges of cells.
+    columns, rows = (list(dict.fromkeys(row[axis.key] for row in chart.data)) for axis in (chart.x, chart.y))
+    positive = {(row[chart.x.key], row[chart.y.key]): row[chart.value] > 0 for row in chart.data}
+    edges: dict[str, list[Spec]] = {"before": [], "above": []}
+    for i, x in enumerate(columns):
+        for j, y in enumerate(rows):
+            is_positive = positive.get((x, y))
+            if i and is_positive != positive.get((columns[i - 1], y)):
+                edges["before"].append({chart.x.key: x, chart.y.key: y, "edge": "before"})
+            if j and is_positive != positive.get((x, rows[j - 1])):
+                edges["above"].append({chart.x.key: x, chart.y.key: y, "edge": "above"})
+    # 0 and 1 are the ends of a band
     for key, ends in (("before", {"x": 0, "y": 0, "y2": 1}), ("above", {"x": 0, "x2": 1, "y": 0})):
-        edges = [row for row in _edges(chart) if row["edge"] == key]
         encoding = {
             name: {
                 "field": (chart.x if name[0] == "x" else chart.y).key,
@@ -282,7 +292,7 @@ def _heat(chart: Chart) -> Spec:
             for name, position in ends.items()
         }
         mark = {"type": "rule", "color": "black", "strokeWidth": 2.5}
-        layers.append({"data": {"values": edges}, "mark": mark, "encoding": encoding})
+        layers.append({"data": {"values": edges[key]}, "mark": mark, "encoding": encoding})
     return {"height": _PLAIN_HEIGHT, "layer": layers}
 
 
@@ -291,22 +301,6 @@ def _text(chart: Chart, key: str) -> Spec:
     if key in _amounts(chart):
         return {"field": _written(key), "type": "nominal"}
     return {"field": key, "type": "quantitative", "format": ",.3~g"}
-
-
-def _edges(chart: Chart) -> list[dict[str, Any]]:
-    """Return the cells at whose left or upper side the value changes its sign."""
-    across, up = (list(dict.fromkeys(row[axis.key] for row in chart.data)) for axis in (chart.x, chart.y))
-    positive = {(row[chart.x.key], row[chart.y.key]): row[chart.value] > 0 for row in chart.data}
-    cells = []
-    for i, x in enumerate(across):
-        for j, y in enumerate(up):
-            cell = {chart.x.key: x, chart.y.key: y}
-            is_positive = positive.get((x, y))
-            if i and is_positive != positive.get((across[i - 1], y)):
-                cells.append({**cell, "edge": "before"})
-            if j and is_positive != positive.get((x, up[j - 1])):
-                cells.append({**cell, "edge": "above"})
-    return cells
 
 
 def _color(chart: Chart) -> Spec:

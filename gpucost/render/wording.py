@@ -44,25 +44,23 @@ def without_commands(text: str) -> str:
         return text
     text = _SUBJECT.sub(lambda flag: flag[1].replace("-", " "), text)  # what a refusal speaks of
     shorter = _ASIDE.sub(lambda aside: "" if _SPOKEN.search(aside[0]) else aside[0], text)
-    sentences = [_without_clauses(sentence) for sentence in _SENTENCE.split(shorter)]
-    if remaining := " ".join(filter(None, sentences)):
-        return remaining
+    sentences = []
+    for sentence in _SENTENCE.split(shorter):
+        # clauses go from the strongest mark to the weakest, so that no more of the sentence goes than must
+        for mark in ("; ", ", ", ": "):
+            if not _SPOKEN.search(sentence):
+                break
+            clauses = [clause for clause in sentence.split(mark) if not _SPOKEN.search(clause)]
+            if clauses:
+                end = sentence[-1] if sentence[-1] in ".!?" else ""
+                sentence = _JOINED.sub(lambda first: first[1].upper(), mark.join(clauses).rstrip(".!? ") + end)
+        if sentence and not _SPOKEN.search(sentence):
+            sentences.append(sentence)
+    if sentences:
+        return " ".join(sentences)
     # Every sentence is about a flag or command, so nothing would be left: their names become words instead.
     flags_as_words = re.sub(r"(?<![\w-])--([a-z][a-z0-9-]*)", lambda flag: flag[1].replace("-", " "), text)
     return re.sub(r"`?(?<![\w./-])gpucost ([a-z]+)`?", r"\1", flags_as_words)
-
-
-def _without_clauses(sentence: str) -> str:
-    """Return a sentence without the clauses that name a flag or command; empty where nothing is left."""
-    # from the strongest mark to the weakest, so that no more of the sentence goes than must
-    for mark in ("; ", ", ", ": "):
-        if not _SPOKEN.search(sentence):
-            break
-        clauses = [clause for clause in sentence.split(mark) if not _SPOKEN.search(clause)]
-        if clauses:
-            end = sentence[-1] if sentence[-1] in ".!?" else ""
-            sentence = _JOINED.sub(lambda first: first[1].upper(), mark.join(clauses).rstrip(".!? ") + end)
-    return "" if _SPOKEN.search(sentence) else sentence
 
 
 @lru_cache(maxsize=8192)

@@ -65,28 +65,23 @@ def draw(book: Workbook, sheet: Sheet, chart: Chart) -> NativeChart:
         # the axis begins where the lowest bar does, unless that is nothing
         lowest = float(min(min(row[chart.low], row[chart.high]) for row in chart.data))
         floor = lowest if lowest > 0 else None
-        return NativeChart(_bridge(book, sheet, chart), chart.title, "", title, floor, number)
+        # bars that hang between two levels are parts of a stack of which the first two are not seen
+        first = sheet.heading(chart.x.label, "amount", "from", "to", *_STACK) + 1
+        for row in chart.data:
+            low, high = sorted((float(row[chart.low]), float(row[chart.high])))
+            ends = [address(sheet.next_row, column) for column in (2, 3)]
+            amounts = (max(0.0, low), min(0.0, high), max(0.0, high) - max(0.0, low), min(0.0, low) - min(0.0, high))
+            stack = (Formula(text.format(*ends), value) for text, value in zip(_STACK.values(), amounts, strict=True))
+            figures = (row[chart.y.key], low, high, *stack)
+            sheet.row(str(row[chart.x.key]), *(Cell(figure, "plain", chart.y.measure) for figure in figures))
+        points = [{"fill": {"color": _OF_BRIDGE[str(row[chart.series])]}} for row in chart.data]
+        bars = book.file.add_chart({"type": "column", "subtype": "stacked"})
+        for column in range(4, 8):
+            look = {"fill": {"none": True}, "border": {"none": True}} if column < 6 else {"points": points}
+            bars.add_series({**_series(sheet, first, column), **look, "gap": 40})
+        bars.set_legend({"none": True})
+        return NativeChart(bars, chart.title, "", title, floor, number)
     return NativeChart(_plain(book, sheet, chart), chart.title, chart.x.label, title, None, number)
-
-
-def _bridge(book: Workbook, sheet: Sheet, chart: Chart) -> Any:
-    """Draw bars that hang between two levels, as parts of a stack of which the first two are not seen."""
-    unit = chart.y.measure
-    first = sheet.heading(chart.x.label, "amount", "from", "to", *_STACK) + 1
-    for row in chart.data:
-        low, high = sorted((float(row[chart.low]), float(row[chart.high])))
-        ends = [address(sheet.next_row, column) for column in (2, 3)]
-        stack_values = (max(0.0, low), min(0.0, high), max(0.0, high) - max(0.0, low), min(0.0, low) - min(0.0, high))
-        stack = (Formula(text.format(*ends), value) for text, value in zip(_STACK.values(), stack_values, strict=True))
-        figures = (row[chart.y.key], low, high, *stack)
-        sheet.row(str(row[chart.x.key]), *(Cell(figure, "plain", unit) for figure in figures))
-    points = [{"fill": {"color": _OF_BRIDGE[str(row[chart.series])]}} for row in chart.data]
-    chart_object = book.file.add_chart({"type": "column", "subtype": "stacked"})
-    for column in range(4, 8):
-        look = {"fill": {"none": True}, "border": {"none": True}} if column < 6 else {"points": points}
-        chart_object.add_series({**_series(sheet, first, column), **look, "gap": 40})
-    chart_object.set_legend({"none": True})
-    return chart_object
 
 
 def series_name(text: str) -> str:
@@ -168,7 +163,25 @@ def write_offers(book: Workbook, sheet: Sheet, parts: Parts) -> tuple[int, int, 
     sheet.page.freeze_panes(head + 1, 0)
     sheet.page.repeat_rows(head)
     sheet.refuse_beyond(sheet.next_row + len(rows), len(columns))  # before a hundred thousand rows are written
-    _fast_rows(book, sheet, columns, rows)
+    # the format of a column is chosen once, by its unit and its first number
+    formats = []
+    for key in columns:
+        sample = next((row[key] for _, row in rows[:200] if isinstance(row.get(key), float)), None)
+        formats.append(book.format("plain", number_format(unit_of(key), sample)))
+    # the public methods look at their arguments again for every cell, a third of the time of 100,000 rows
+    write_number = getattr(sheet.page, "_write_number", sheet.page.write_number)
+    write_string = getattr(sheet.page, "_write_string", sheet.page.write_string)
+    for at, (title, row) in enumerate(rows, sheet.next_row):
+        for column, key in enumerate(columns):
+            value = title if key == "part" else row.get(key)
+            if value is None or value != value:  # an empty cell, which a filter can find
+                continue
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                write_number(at, column, value, formats[column])
+            else:
+                text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(in_words(key, value))
+                write_string(at, column, book_text(text))
+    sheet.next_row += len(rows)
     last = max(sheet.next_row - 1, head + 1)
     sheet.page.autofilter(head, 0, last, len(columns) - 1)
     for column, key in enumerate(columns):
@@ -181,32 +194,6 @@ def write_offers(book: Workbook, sheet: Sheet, parts: Parts) -> tuple[int, int, 
         sheet.page.set_column(column, column, width)
     sheet.red_when_stale(head + 1, len(columns) - 1)
     return head + 1, last, columns
-
-
-def _fast_rows(
-    book: Workbook, sheet: Sheet, columns: Sequence[str], rows: Sequence[tuple[str, Mapping[str, Any]]]
-) -> None:
-    """Write many rows: the format of a column is chosen once, by its unit and its first number."""
-    page, formats = sheet.page, []
-    # the public methods look at their arguments again for every cell, a third of the time of 100,000 rows
-    write_number = getattr(page, "_write_number", page.write_number)
-    write_string = getattr(page, "_write_string", page.write_string)
-    for key in columns:
-        sample = next((row[key] for _, row in rows[:200] if isinstance(row.get(key), float)), None)
-        formats.append(book.format("plain", number_format(unit_of(key), sample)))
-    at = sheet.next_row
-    for title, row in rows:
-        for column, key in enumerate(columns):
-            value = title if key == "part" else row.get(key)
-            if value is None or value != value:  # an empty cell, which a filter can find
-                continue
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                write_number(at, column, value, formats[column])
-            else:
-                text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(in_words(key, value))
-                write_string(at, column, book_text(text))
-        at += 1
-    sheet.next_row = at
 
 
 def write_levels(sheet: Sheet, parts: Parts) -> None:
