@@ -18,7 +18,6 @@ from gpucost.architectures.layers import (
     Family,
     FeedForward,
     Heads,
-    Latent,
     Mixer,
     attention,
     block_of,
@@ -582,9 +581,29 @@ def _deepseek_v4(d: Decoder) -> list[Block]:
         ratios = [128 if i < 2 or i % 2 == 0 else 4 for i in range(d.layers)]
     if len(ratios) < d.layers:
         raise f.fail(f"compress_ratios names {len(ratios)} layers, but there are {d.layers}")
+    h, width = d.hidden, d.head_dim
+    rank, output, groups = f.number("q_lora_rank"), f.number("o_lora_rank"), f.number("o_groups", default=8)
     layers = []
     for ratio in ratios[: d.layers]:
-        block = block_of(d, _compressed(d, ratio), mixture)
+        # queries down to a rank and up to all heads; one key that is its value; the heads in groups down to a rank
+        # each, and from there out
+        weights = rank * (h + d.heads * width) + h * width + output * d.heads * width + h * groups * output
+        others, flop = d.heads + rank + width, 4 * d.heads * width
+        reaches = [Reach(width, flop, d.window)]
+        if ratio:
+            # Entries for few tokens overlap, which takes two sets of weights, and are chosen among by an indexer whose
+            # own keys are compressed likewise; entries for many are all looked at.
+            double = 2 if f.number("index_n_heads") and ratio <= 16 else 1
+            weights += 2 * h * double * width
+            others += ratio * double * width + width
+            top = f.number("index_topk") if double == 2 else 0
+            reaches.append(Reach(width, flop, tokens_per_entry=ratio, looks_at_most=top))
+            if double == 2:
+                heads, index = f.number("index_n_heads"), f.number("index_head_dim", default=128)
+                weights += 4 * h * index + rank * heads * index + h * heads
+                others += ratio * 2 * index + index
+                reaches.append(Reach(index, 2 * heads * index, tokens_per_entry=ratio))
+        block = block_of(d, Mixer(weights, others, tuple(reaches)), mixture)
         layers.append(replace(block, others=block.others + hyper))
     return layers
 
@@ -593,30 +612,6 @@ def _streams_extra(d: Decoder) -> int:
     """Count the head that joins the hyper-connected streams."""
     streams = d.fields.number("hc_mult", default=4)
     return streams * streams * d.hidden + streams + 1
-
-
-def _compressed(d: Decoder, ratio: int) -> Mixer:
-    """Count one layer: low-rank queries, one key that is its value, a grouped low-rank output, the compressor."""
-    f, h, width = d.fields, d.hidden, d.head_dim
-    rank, output, groups = f.number("q_lora_rank"), f.number("o_lora_rank"), f.number("o_groups", default=8)
-    # queries down to a rank and up to all heads; one key; the heads in groups down to a rank each, and from there out
-    weights = rank * (h + d.heads * width) + h * width + output * d.heads * width + h * groups * output
-    others, flop = d.heads + rank + width, 4 * d.heads * width
-    reaches = [Reach(width, flop, d.window)]
-    if ratio:
-        # Entries for few tokens overlap, which takes two sets of weights, and are chosen among by an indexer whose own
-        # keys are compressed likewise; entries for many are all looked at.
-        double = 2 if f.number("index_n_heads") and ratio <= 16 else 1
-        weights += 2 * h * double * width
-        others += ratio * double * width + width
-        top = f.number("index_topk") if double == 2 else 0
-        reaches.append(Reach(width, flop, tokens_per_entry=ratio, looks_at_most=top))
-        if double == 2:
-            heads, index = f.number("index_n_heads"), f.number("index_head_dim", default=128)
-            weights += 4 * h * index + rank * heads * index + h * heads
-            others += ratio * 2 * index + index
-            reaches.append(Reach(index, 2 * heads * index, tokens_per_entry=ratio))
-    return Mixer(weights, others, tuple(reaches))
 
 
 def _axk_1(d: Decoder) -> list[Block]:
@@ -819,26 +814,24 @@ def _mistral_large_4(d: Decoder) -> list[Block]:
     # whether a layer turns positions, runs an indexer, and makes a latent of its own: eight kinds, each counted once
     own_latents = [source == i for i, source in enumerate(sources)]
     listed = list(zip(map(bool, turning), _indexed_layers(d), own_latents, strict=False))
-    mixers_by_kind = {kind: _unranked(d, n, *kind) for kind in set(listed)}
+    mixers_by_kind = {}
+    for kind in set(listed):
+        turns, indexed, makes_latent = kind
+        heads = f.number("index_n_heads")
+        # without rotation the whole head is compressed
+        ranks = n if turns else n._replace(nope=n.nope + n.rope, rope=0)
+        mixer = latent(d, ranks, indexer=indexed)
+        # queries of full rank, and scales by length
+        mixer = mixer._replace(others=mixer.others + 2 * ranks.heads + (2 * d.hidden + 2 * heads if indexed else 0))
+        if not makes_latent:  # it attends to the latent of an earlier layer, and keeps none
+            first, *others = mixer.reaches
+            mixer = mixer._replace(
+                weights=mixer.weights - d.hidden * (ranks.rank + ranks.rope),
+                others=mixer.others - ranks.rank,
+                reaches=(replace(first, cached_values=0), *others),
+            )
+        mixers_by_kind[kind] = mixer
     return [block_of(d, mixers_by_kind[kind], feed) for kind, feed in zip(listed, feeds(d), strict=True)]
-
-
-def _unranked(d: Decoder, ranks: Latent, turning: bool, indexed: bool, own_latent: bool) -> Mixer:
-    """Count one kind of layer of Mistral Large 4: queries of full rank, scales by length, and whose latent it reads."""
-    heads = d.fields.number("index_n_heads")
-    # without rotation the whole head is compressed
-    ranks = ranks if turning else ranks._replace(nope=ranks.nope + ranks.rope, rope=0)
-    mixer = latent(d, ranks, indexer=indexed)
-    mixer = mixer._replace(others=mixer.others + 2 * ranks.heads + (2 * d.hidden + 2 * heads if indexed else 0))
-    if own_latent:
-        return mixer
-    # It attends to the latent of an earlier layer, and makes and keeps none.
-    first, *others = mixer.reaches
-    return mixer._replace(
-        weights=mixer.weights - d.hidden * (ranks.rank + ranks.rope),
-        others=mixer.others - ranks.rank,
-        reaches=(replace(first, cached_values=0), *others),
-    )
 
 
 def _minimax_m3(d: Decoder) -> list[Block]:
@@ -906,20 +899,17 @@ def _qwen_4(d: Decoder) -> list[Block]:
     mixers_by_kind, mixture = {LINEAR: gated_delta(d), FULL: full}, experts(d)
     looked_up = set(f.numbers("ple_layer_ids") or ())
     blocks = [block_of(d, mixers_by_kind[kind], mixture, norms=0) for kind in kinds(d, LINEAR, FULL)]
-    extra_weights = [residual + (_looked_up(d, streams) if i + 1 in looked_up else 0) for i in range(d.layers)]
+    extra_weights = [residual] * d.layers
+    for i in range(d.layers):
+        if i + 1 in looked_up:
+            # The tables of n-grams are looked up, not multiplied by: what turns them into the streams is. Each has as
+            # many rows as the next prime above `ngram_vocab_size_base`: that many, to a millionth.
+            table_width = f.number("ple_embed_dim") or h
+            d.lookup += f.number("ngram_vocab_size_base", default=20_000_000) * table_width
+            f.raw("ngram_size", "heads_per_ngram", "split_ngram_parts", "make_ngram_vocab_size_divisible_by")
+            convolution = f.number("ple_conv_kernel_size", default=4)
+            extra_weights[i] += table_width * (streams + 1) * h + streams * h * (3 + convolution)
     return [replace(block, others=block.others + more) for block, more in zip(blocks, extra_weights, strict=True)]
-
-
-def _looked_up(d: Decoder, streams: int) -> int:
-    """Count what turns looked-up n-grams into the streams of a layer; the tables are looked up, not multiplied by.
-
-    Each table has as many rows as the next prime above `ngram_vocab_size_base`: that many, to a millionth.
-    """
-    f, h = d.fields, d.hidden
-    width = f.number("ple_embed_dim") or h
-    d.lookup += f.number("ngram_vocab_size_base", default=20_000_000) * width
-    f.raw("ngram_size", "heads_per_ngram", "split_ngram_parts", "make_ngram_vocab_size_divisible_by")
-    return width * (streams + 1) * h + streams * h * (3 + f.number("ple_conv_kernel_size", default=4))
 
 
 def _qwen_4_extra(d: Decoder) -> int:
@@ -998,7 +988,21 @@ def _inkling(d: Decoder) -> list[Block]:
         shared = f.number("n_shared_experts", default=2)
         mixture = mixture._replace(router=mixture.router + shared * h, others=mixture.others + 1)
     plain = dense(d, dense_width(d))
-    mixers_by_kind = {kind: _related(d, kind, kernel, second) for kind in (FULL, WINDOW)}
+    mixers_by_kind = {}
+    for kind in (FULL, WINDOW):
+        heads = heads_for(d, kind)
+        # relative positions: a small query of each head against a table of distances, as far as the layer looks
+        wide = f.number("d_rel", default=16)
+        extent = d.window if kind == WINDOW else f.number("rel_extent", default=1024)
+        attending = attention(d, kind, heads)
+        cached = heads.keys * (heads.key_dim + heads.value_dim)
+        weights = attending.weights + h * heads.queries * wide
+        others = attending.others + wide * extent + kernel * cached
+        if second:  # which also has gates, sinks and convolutions that move
+            weights += h * heads.queries
+            others += heads.queries * (heads.key_dim + wide)
+            weights += 2 * h * kernel * heads.keys if kind == FULL else 0
+        mixers_by_kind[kind] = Mixer(weights, others, attending.reaches, (kernel - 1) * (cached + 2 * h))
     layers = []
     mixed = expert_layers(d) if "mlp_layer_types" in f else [mixture is not None] * d.layers
     local = f.numbers("local_layer_ids")
@@ -1015,21 +1019,6 @@ def _inkling(d: Decoder) -> list[Block]:
             queries -= 1
         layers.append(replace(block, others=block.others + (2 * kernel + queries) * h))
     return layers
-
-
-def _related(d: Decoder, kind: str, kernel: int, second: bool) -> Mixer:
-    """Count one attention of Inkling, whose second generation also has gates, sinks and convolutions that move."""
-    f, h, heads = d.fields, d.hidden, heads_for(d, kind)
-    # relative positions: a small query of each head against a table of distances, as far as the layer looks
-    wide, extent = f.number("d_rel", default=16), d.window if kind == WINDOW else f.number("rel_extent", default=1024)
-    attending = attention(d, kind, heads)
-    cached = heads.keys * (heads.key_dim + heads.value_dim)
-    weights, others = attending.weights + h * heads.queries * wide, attending.others + wide * extent + kernel * cached
-    if second:
-        weights += h * heads.queries
-        others += heads.queries * (heads.key_dim + wide)
-        weights += 2 * h * kernel * heads.keys if kind == FULL else 0
-    return Mixer(weights, others, attending.reaches, (kernel - 1) * (cached + 2 * h))
 
 
 def _muse_spark(d: Decoder) -> list[Block]:

@@ -89,9 +89,16 @@ def _quantised(architecture: Architecture, method: Config, expert_dtype: str, pl
         method_name = str(method.get("quant_method") or method.get("quant_algo") or "unnamed")[:40]
         warning = f"quantization method {method_name!r} is not known: weights are taken as {half.name}"
         return replace(_filled(architecture, Stored(half, half, {}), half), warnings=(*architecture.warnings, warning))
-    experts = _expert_format(
-        method, str(method.get("expert_dtype") or method.get("store_dtype") or expert_dtype), usual
-    )
+    word = str(method.get("expert_dtype") or method.get("store_dtype") or expert_dtype).lower()
+    if "fp4" in word:
+        experts = StoredFormat("mxfp4", _MXFP4_BYTES)
+    elif "fp8" in word:
+        experts = StoredFormat("fp8", 1.0 + _SCALE_BYTES / _BLOCK)
+    elif "int4" in word:
+        experts = StoredFormat("int4", _integer(4, 32, zeros=False).weight_bytes)
+    else:  # no word of their own: the widest of the groups of layers that hold them
+        theirs = [group.form for group in _groups(method) if group.experts]
+        experts = max(theirs, key=lambda form: (form.weight_bytes, form.name), default=usual)
     listed = (
         item
         for key in KEYS["kept_wide"]
@@ -224,20 +231,18 @@ def _groups(method: Config) -> Iterator[_Group]:
             targets = group.get("targets")
             names = [str(word).lower()[:400] for word in targets[:1000]] if isinstance(targets, list) else ["linear"]
             experts = bool(names) and all(_parts_named(word, whole_layer=False) == ("experts",) for word in names)
-            yield _Group("linear" in names, experts, _of_group(weights, acts))
-
-
-def _of_group(weights: Config, acts: bool) -> StoredFormat:
-    bits, size = _whole(weights, "num_bits"), _whole(weights, "group_size")
-    is_float = str(weights.get("type") or "int") == "float"
-    if is_float and bits == 4:
-        return StoredFormat("mxfp4", _MXFP4_BYTES) if size == 32 else StoredFormat("nvfp4", _NVFP4_BYTES)
-    if is_float:
-        block = weights.get("block_structure") or str(weights.get("strategy")) == "block"
-        return StoredFormat("fp8", 1.0 + (_SCALE_BYTES / _BLOCK if block else 0.0))
-    if bits >= 8 and acts:
-        return StoredFormat("int8", 1.0)
-    return _integer(bits or 4, size, zeros=weights.get("symmetric") is False)
+            bits, size = _whole(weights, "num_bits"), _whole(weights, "group_size")
+            is_float = str(weights.get("type") or "int") == "float"
+            if is_float and bits == 4:
+                form = StoredFormat("mxfp4", _MXFP4_BYTES) if size == 32 else StoredFormat("nvfp4", _NVFP4_BYTES)
+            elif is_float:
+                block = weights.get("block_structure") or str(weights.get("strategy")) == "block"
+                form = StoredFormat("fp8", 1.0 + (_SCALE_BYTES / _BLOCK if block else 0.0))
+            elif bits >= 8 and acts:
+                form = StoredFormat("int8", 1.0)
+            else:
+                form = _integer(bits or 4, size, zeros=weights.get("symmetric") is False)
+            yield _Group("linear" in names, experts, form)
 
 
 def _from_algorithm(method: Config) -> StoredFormat | None:
@@ -256,18 +261,6 @@ def _from_algorithm(method: Config) -> StoredFormat | None:
     if "FP8" in text or "MIXED" in text:
         return StoredFormat("fp8", 1.0)
     return StoredFormat("int8", 1.0) if "INT8" in text or "W8A8" in text else None
-
-
-def _expert_format(method: Config, expert_dtype: str, usual: StoredFormat) -> StoredFormat:
-    word = expert_dtype.lower()
-    if "fp4" in word:
-        return StoredFormat("mxfp4", _MXFP4_BYTES)
-    if "fp8" in word:
-        return StoredFormat("fp8", 1.0 + _SCALE_BYTES / _BLOCK)
-    if "int4" in word:
-        return StoredFormat("int4", _integer(4, 32, zeros=False).weight_bytes)
-    theirs = [group.form for group in _groups(method) if group.experts]
-    return max(theirs, key=lambda form: (form.weight_bytes, form.name), default=usual)
 
 
 def _whole(method: Config, *names: str) -> int:

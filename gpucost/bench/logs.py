@@ -205,7 +205,8 @@ def _read_known(lines: Iterable[str]) -> tuple[_Readings, Layout]:
         start = line[:_LONGEST_LINE]
         for form, pattern in patterns:
             if pattern.search(start):
-                if values := _numbers_of(form, start):
+                matches = {name: re.search(expression, start) for name, expression in form.numbers.items()}
+                if values := _values(form, {name: match[1] for name, match in matches.items() if match}):
                     readings.setdefault(form.name, []).append(Reading(number, values))
                 break
         else:  # no format's line: arguments, where the program is still at its beginning
@@ -270,12 +271,6 @@ def _layout_of(line: str) -> dict[str, float | str]:
 
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def _numbers_of(form: LogFormat, line: str) -> dict[str, float]:
-    """Return the numbers of one line."""
-    matches = {name: re.search(pattern, line) for name, pattern in form.numbers.items()}
-    return _values(form, {name: match[1] for name, match in matches.items() if match})
 
 
 def _values(form: LogFormat, texts: Mapping[str, str]) -> dict[str, float]:

@@ -48,25 +48,6 @@ def is_smi(path: str) -> bool:
     return "timestamp" in names and any(name in names for name in ("utilization.gpu", "power.draw"))
 
 
-def _read_smi(path: str) -> list[_SmiSample]:
-    """Read the file; what it says in other units than those of nvidia-smi is refused with its row and column."""
-    header, rows = read_table(path)
-    field_by_column = {name: _COLUMNS.get(_UNIT.sub("", name.strip().lower())) for name in header}
-    samples = []
-
-    for line, row in rows:
-        cells = {field: row[name].strip() for name, field in field_by_column.items() if field and row.get(name)}
-        if "at" not in cells:
-            continue  # the last line may be half written
-        try:
-            at = datetime.fromisoformat(cells["at"].replace("/", "-"))
-        except ValueError:
-            raise DataError(f"{cells['at']!r} is not a time", file=path, row=line, column="timestamp") from None
-        number = {name: _number(cells.get(name)) for name in ("busy", "power_w", "memory_mib", "celsius")}
-        samples.append(_SmiSample(at, cells.get("gpu", "0"), **number))
-    return samples
-
-
 def _number(text: str | None) -> float | None:
     """Read a cell with or without its unit; [N/A] and the like are not known.
 
@@ -83,7 +64,23 @@ def summed(path: str, estimate: Estimate | None = None, rank: int = 1) -> list[d
     Energy is watts × the time to the next moment, added up over GPUs; where the file falls silent for long, nothing is
     counted.
     """
-    samples = _read_smi(path)
+    header, lines = read_table(path)
+    field_by_column = {name: _COLUMNS.get(_UNIT.sub("", name.strip().lower())) for name in header}
+    samples = []
+    for line, cell_by_name in lines:
+        cells = {
+            field: cell_by_name[name].strip()
+            for name, field in field_by_column.items()
+            if field and cell_by_name.get(name)
+        }
+        if "at" not in cells:
+            continue  # the last line may be half written
+        try:
+            at = datetime.fromisoformat(cells["at"].replace("/", "-"))
+        except ValueError:
+            raise DataError(f"{cells['at']!r} is not a time", file=path, row=line, column="timestamp") from None
+        number = {name: _number(cells.get(name)) for name in ("busy", "power_w", "memory_mib", "celsius")}
+        samples.append(_SmiSample(at, cells.get("gpu", "0"), **number))
     moments = sorted({sample.at for sample in samples})
     gpus = sorted({sample.gpu for sample in samples})
     if len(moments) < _FEWEST:

@@ -56,37 +56,6 @@ def style_of(row: Row, sharding: int, state_bytes: float | None, method: str) ->
     return "autocast" if whole else "eager"
 
 
-def _step_bytes(row: Row, fp32_weights: bool) -> float | None:
-    """Return the update's working memory per parameter: a copy of all weights where it runs over lists of tensors."""
-    # PyTorch's default AdamW is the foreach one, which makes its intermediates for all tensors at once
-    listed = re.search(r"foreach|default", str(row.get("optimizer") or "").lower())
-    return (4.0 if fp32_weights else 2.0) if listed else None
-
-
-def _row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
-    """Return what a row's run keeps in memory."""
-    # fused stacks compute with 16-bit weights beside their fp32 copy; others cast the fp32 weights themselves
-    stated = wording.number(row.get("state_bytes_per_param"))
-    style = style_of(row, read.layout.sharding, stated, read.method)
-    whole = (stated is None or stated >= 12) and style != "fused" and read.method == "full"
-    return memory_recipe(
-        read.sequence_tokens,
-        method=read.method,
-        style=style,
-        fp32_weights=whole,
-        state_bytes_per_parameter=stated,
-        step_bytes=_step_bytes(row, whole),
-        adapter_rank=read.adapter_rank,
-        adapter_share=read.adapter_share,
-        loss_chunk_tokens=read.loss_chunk_tokens,
-        loss_chunk_kept=wording.flag(row.get("loss_chunk_recompute")) is False,
-        vocabulary_split=read.vocabulary_split,
-        gradient_views=bool(wording.flag(row.get("gradient_views"))),
-        offload=str(row.get("offload") or "none"),
-        full_precision=read.full_precision,
-    )
-
-
 def predict_with_range(rows: Sequence[Row], facts: Catalog) -> tuple[Floats, Floats, list[Skipped]]:
     """Return the predicted peaks, the factor within which each is expected, and why rows were skipped."""
     peaks, ratios = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
@@ -114,7 +83,34 @@ def predict_with_range(rows: Sequence[Row], facts: Catalog) -> tuple[Floats, Flo
             ),
             shard_ranks=np.array([read.shard_ranks for _, read, _ in readable], dtype=np.float64),
         )
-        recipe = MemoryRecipe.concatenate([_row_recipe(row, read) for _, read, row in readable])
+        recipes = []
+        for _, read, row in readable:
+            # fused stacks compute with 16-bit weights beside their fp32 copy; others cast the fp32 weights themselves
+            stated = wording.number(row.get("state_bytes_per_param"))
+            style = style_of(row, read.layout.sharding, stated, read.method)
+            whole = (stated is None or stated >= 12) and style != "fused" and read.method == "full"
+            # the update's working memory is a copy of all weights where it runs over lists of tensors: PyTorch's
+            # default AdamW is the foreach one, which makes its intermediates for all tensors at once
+            listed = re.search(r"foreach|default", str(row.get("optimizer") or "").lower())
+            recipes.append(
+                memory_recipe(
+                    read.sequence_tokens,
+                    method=read.method,
+                    style=style,
+                    fp32_weights=whole,
+                    state_bytes_per_parameter=stated,
+                    step_bytes=(4.0 if whole else 2.0) if listed else None,
+                    adapter_rank=read.adapter_rank,
+                    adapter_share=read.adapter_share,
+                    loss_chunk_tokens=read.loss_chunk_tokens,
+                    loss_chunk_kept=wording.flag(row.get("loss_chunk_recompute")) is False,
+                    vocabulary_split=read.vocabulary_split,
+                    gradient_views=bool(wording.flag(row.get("gradient_views"))),
+                    offload=str(row.get("offload") or "none"),
+                    full_precision=read.full_precision,
+                )
+            )
+        recipe = MemoryRecipe.concatenate(recipes)
         places = [place for place, _, _ in readable]
         peaks[places] = training_memory(shape, layout, recipe).total_bytes / GB
         # of rows from elsewhere nobody knows every setting: their range is at least OTHERS_RATIO wide

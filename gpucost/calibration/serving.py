@@ -122,14 +122,14 @@ class Printed(Struct, frozen=True):
         return np.array([self.output_tokens_per_s, self.total_tokens_per_s, *times])
 
 
-def _running(loads: Loads, case: ServingCase) -> Floats:
-    """Return the sequences that run at once in one replica: what is asked for, within memory and the engine's limit.
+def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
+    """Return what each row's benchmark would print."""
+    case = replace(loads.case, rates=resolve(values, loads.software))
+    prompt, output = loads.prompt_tokens, loads.output_tokens
 
-    Those of a batch grow together, so that their whole outputs must fit.
-    """
+    # What runs at once in one replica: what is asked for, within memory and the engine's limit.
     rates, known = case.rates, np.isfinite(loads.batch)
-    disaggregated = loads.decode_workers > 0
-    sent = loads.batch / np.where(disaggregated, np.maximum(loads.decode_workers, 1), loads.replicas)
+    asked = loads.batch / np.where(loads.decode_workers > 0, np.maximum(loads.decode_workers, 1), loads.replicas)
     ranks = np.maximum(case.placement.data, 1)
     early = np.isin(
         loads.software.engine, [ENGINE_NAMES.index(n) for n in ("vllm-2023", "vllm-2024", "vllm-2025", "vllm-rocm")]
@@ -138,22 +138,16 @@ def _running(loads: Loads, case: ServingCase) -> Floats:
     limit = np.where(known, np.inf, rates.batch_limit * ranks)
     limit = np.where(early, np.minimum(limit, _EARLY_BATCH_LIMIT * ranks), limit)
     limit = np.minimum(limit, rates.seats)
-    grown = np.where(loads.is_("batch") & ~rates.reserving, 2.0, 1.0)  # capacity counts half an output
-    fits = np.maximum(serving.capacity_sequences(case, loads.prompt_tokens, loads.output_tokens * grown), 1.0)
+    # capacity counts half an output, but those of a batch grow together: their whole outputs must fit
+    grown = np.where(loads.is_("batch") & ~rates.reserving, 2.0, 1.0)
+    fits = np.maximum(serving.capacity_sequences(case, prompt, output * grown), 1.0)
     in_all = np.where(np.isfinite(loads.requests), loads.requests / loads.replicas, np.inf)
     # a batch that was run did fit, where the memory counted here falls only a little short of it
-    fits = np.where(known & loads.is_("batch") & (sent <= _FITTED_RATIO * fits), np.maximum(sent, fits), fits)
-    most = np.minimum(np.minimum(np.where(known, sent, in_all), limit), fits)
+    fits = np.where(known & loads.is_("batch") & (asked <= _FITTED_RATIO * fits), np.maximum(asked, fits), fits)
+    sequences = np.minimum(np.minimum(np.where(known, asked, in_all), limit), fits)
     # a burst of equal requests starts and ends together: on average fewer run than at its height
     ramps = loads.is_("burst") & ~loads.varied_lengths
-    return np.maximum(np.where(ramps, most * np.minimum(rates.burst, 1.0), most), 1.0)
-
-
-def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
-    """Return what each row's benchmark would print."""
-    case = replace(loads.case, rates=resolve(values, loads.software))
-    prompt, output = loads.prompt_tokens, loads.output_tokens
-    sequences = _running(loads, case)
+    sequences = np.maximum(np.where(ramps, sequences * np.minimum(rates.burst, 1.0), sequences), 1.0)
     rated = loads.is_("rated")
     if rated.any():
         # Little's law: a rate keeps rate × output × time per token running, and that time grows with what runs
@@ -193,7 +187,10 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     # of two pools the slower one rules
     pools = np.minimum(sequences / tpot * loads.decode_workers, output * loads.prompt_workers / first)
     speed = np.where(loads.decode_workers > 0, pools, speed)
-    speed = speed * np.where(full, case.rates.saturation * _filled(loads, sequences), 1.0)
+    # over a run of few requests not every place is taken: the last wave is half empty
+    sent_waves = loads.requests / loads.replicas / sequences
+    filled = np.where(sent_waves > 1, sent_waves / (sent_waves + _LAST_WAVE), 1.0)
+    speed = speed * np.where(full, rates.saturation * filled, 1.0)
     # prompt tokens read per second: of the stated prompts at once, or of a pool that is always full
     pooled = np.maximum(_POOL_PROMPT_TOKENS * case.placement.gpus / np.maximum(prompt, 1.0), 1.0)
     prompts = np.where(np.isfinite(loads.batch), loads.batch, pooled)
@@ -215,12 +212,6 @@ def met_sequences(loads: Loads, sequences: Floats) -> Floats:
     """
     waves = loads.requests / loads.replicas / sequences
     return np.where(waves > 1, sequences * (1 - (_LAST_WAVE - 1 / 3) / np.maximum(waves, 1.0)), sequences)
-
-
-def _filled(loads: Loads, sequences: Floats) -> Floats:
-    """Return the mean share of places that are taken over a run of few requests: the last wave is half empty."""
-    waves = loads.requests / loads.replicas / sequences
-    return np.where(waves > 1, waves / (waves + _LAST_WAVE), 1.0)
 
 
 # --- Validating serving predictions: rows to observations, predictions with ranges, fits, leave-one-out.

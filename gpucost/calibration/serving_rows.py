@@ -17,7 +17,7 @@ from gpucost.physics import transformer
 from gpucost.physics.serving.calibration import MOST_CACHED
 from gpucost.physics.serving.cases import ServedReplica, format_of
 from gpucost.physics.serving.efficiency import ENGINES, SERVERS
-from gpucost.types import Accelerator, Architecture
+from gpucost.types import Architecture
 from gpucost.units import GIB
 
 _ALONE = ("single", "batch", "prompt", "pool")  # loads that need no server
@@ -74,7 +74,11 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
     prompt, output, stated = wording.lengths(*stated_lengths, kind, str(row.get("request_set") or ""))
     if not stated:
         notes.append(f"lengths assumed: {prompt:g} in, {output:g} out")
-    form = _weight_format(row, engine, accelerator, notes)
+    form = wording.weight_format(row.get("weight_precision"))
+    if engine == "tuned" and form in ("bf16", "fp16") and accelerator.fp8_tflops:
+        # submissions name the reference's 16 bits where they ran the 8 bits of the chip
+        notes.append(f"{form} is the reference's precision: taken as fp8, which tuned submissions run")
+        form = "fp8"
     # the layout, repaired where it names accelerators twice, chosen where none is stated
     gpus = wording.count(row.get("n_gpus")) or wording.count(row.get("tp")) or 1
     spread = wording.spread(row, gpus, architecture.heads, architecture.experts > 0)
@@ -125,15 +129,6 @@ def read_row(row: Row, facts: Catalog) -> ServingRow:
     )
 
 
-def _weight_format(row: Row, engine: str, accelerator: Accelerator, notes: list[str]) -> str:
-    """Return the weights' format; submissions name the reference's 16 bits where they ran the 8 bits of the chip."""
-    form = wording.weight_format(row.get("weight_precision"))
-    if engine == "tuned" and form in ("bf16", "fp16") and accelerator.fp8_tflops:
-        notes.append(f"{form} is the reference's precision: taken as fp8, which tuned submissions run")
-        return "fp8"
-    return form
-
-
 def _find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architecture:
     """Return the architecture: a known one, else from the row's dimensions, else the nearest known one of its size."""
     name = str(row.get("model") or "").strip()
@@ -152,7 +147,26 @@ def _find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architectu
     active = wording.number(row.get("active_params_b")) or _active_in_name(name)
     if wording.count(row.get("hidden")) and wording.count(row.get("n_layers")):
         notes.append(f"model {name!r} built from its stated dimensions")
-        return _from_columns(row, name, total, active)
+        dense = training_rows.from_columns(
+            {**row, "gated_mlp": "y"},
+            name,
+            wording.count(row.get("n_layers")),
+            wording.count(row.get("hidden")) or 1,
+            total,
+        )
+        dense = replace(dense, head_dim=wording.count(row.get("head_dim")) or dense.head_dim, tied_embeddings=False)
+        if not total or not active or active > 0.85 * total:  # embeddings may stand outside the active ones
+            return dense
+        # With f the width of an expert, one expert in every layer has 3·h·f·layers parameters; what the total holds
+        # beyond attention and embeddings ÷ that is the number of experts, and the same of the active parameters those
+        # per token.
+        width = dense.ffn_hidden
+        expert_parameters = 3 * dense.hidden * width * dense.layers
+        projections = 2 * dense.hidden * (dense.heads + dense.kv_heads) * dense.head_dim * dense.layers
+        beside = projections + 2 * dense.vocab * dense.hidden
+        experts = max(2, round((total * 1e9 - beside) / expert_parameters))
+        per_token = min(experts, max(1, round((active * 1e9 - beside) / expert_parameters)))
+        return replace(dense, ffn_hidden=0, experts=experts, experts_per_token=per_token, expert_ffn_hidden=width)
     if total is None:
         raise UsageError(f"model {name!r} is not known and states neither dimensions nor a parameter count")
     # nearest in total and active parameters, on a logarithmic scale; of equals the first by name
@@ -177,28 +191,3 @@ def _active_in_name(name: str) -> float | None:
     """
     match = re.search(r"[-_]A(\d+(?:\.\d+)?)B", name, re.IGNORECASE)
     return float(match[1]) if match else None
-
-
-def _from_columns(row: Row, name: str, total_b: float | None, active_b: float | None) -> Architecture:
-    """Build an architecture from stated dimensions; experts follow from total and active parameters.
-
-    With f the width of an expert, one expert in every layer has 3·h·f·layers parameters; what the total holds beyond
-    attention and embeddings ÷ that is the number of experts, and the same of the active parameters those per token.
-    """
-    dense = training_rows.from_columns(
-        {**row, "gated_mlp": "y"},
-        name,
-        wording.count(row.get("n_layers")),
-        wording.count(row.get("hidden")) or 1,
-        total_b,
-    )
-    dense = replace(dense, head_dim=wording.count(row.get("head_dim")) or dense.head_dim, tied_embeddings=False)
-    if not total_b or not active_b or active_b > 0.85 * total_b:  # embeddings may stand outside the active ones
-        return dense
-    width = dense.ffn_hidden
-    expert_parameters = 3 * dense.hidden * width * dense.layers
-    projections = 2 * dense.hidden * (dense.heads + dense.kv_heads) * dense.head_dim * dense.layers
-    beside = projections + 2 * dense.vocab * dense.hidden
-    experts = max(2, round((total_b * 1e9 - beside) / expert_parameters))
-    per_token = min(experts, max(1, round((active_b * 1e9 - beside) / expert_parameters)))
-    return replace(dense, ffn_hidden=0, experts=experts, experts_per_token=per_token, expert_ffn_hidden=width)

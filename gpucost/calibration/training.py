@@ -108,7 +108,15 @@ def observe(measurements: Measurements) -> cal.Observations:
     code = {name: index for index, name in enumerate(names)}
     software = software_codes([row.software for row in rows])
     year = np.array([row.software_year for row in rows])
-    modern = np.array([_splits_norms(row) for row in rows])
+    # norms and residuals are split over the tensor group: usual in Megatron since mid-2022
+    splits_norms = [
+        row.software in ("vendor", "compiler")
+        or (
+            row.software == "megatron"
+            and (row.software_year >= SPLIT_NORMS_YEAR or row.layout.recompute == "selective")
+        )
+        for row in rows
+    ]
     # Automatic mixed precision keeps fp32 weights: every micro-batch casts them forward, once more where the forward
     # pass is repeated, and the gradients back. Fully sharded stacks cast their shards alone.
     casts = [
@@ -120,7 +128,7 @@ def observe(measurements: Measurements) -> cal.Observations:
     layout = layout_columns(
         [row.layout for row in rows],
         flash=np.array([row.flash for row in rows]),
-        sequence_parallel=modern,
+        sequence_parallel=np.array(splits_norms),
         shard_ranks=np.array([row.shard_ranks for row in rows], dtype=np.float64),
     )
     recipe = recipe_columns(
@@ -154,12 +162,6 @@ def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
     flop = transformer.model_flop(case.shape, case.recipe.attended_tokens, case.recipe.causal, frozen)
     needed = np.exp(seen.log_measured) * flop
     return measured_rows.possible(measurements, needed / (peak_tflops(case.hardware, case.layout.precision) * TERA))
-
-
-def _splits_norms(row: TrainingRow) -> bool:
-    """Return whether norms and residuals are split over the tensor group: usual in Megatron since mid-2022."""
-    late = row.software == "megatron" and (row.software_year >= SPLIT_NORMS_YEAR or row.layout.recompute == "selective")
-    return late or row.software in ("vendor", "compiler")
 
 
 def row_traits(seen: cal.Observations, measurements: Measurements, values: Values) -> dict[str, Flags]:

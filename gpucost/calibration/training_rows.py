@@ -47,7 +47,14 @@ def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architectur
         raise UsageError(f"model {name!r}: neither dimensions nor a parameter count")
     if hidden is None or (layers is None and total is None):
         notes.append(f"model {name!r} synthesised from its size")
-        return _sized(name, (total or 1.0) * 1e9, wording.positive(row.get("active_params_b")))
+        # a dense transformer of its parameter count: 128 wide per layer, 12·h² per layer (arXiv:2001.08361)
+        used = (total or 1.0) * 1e9
+        if active_b := wording.positive(row.get("active_params_b")):
+            used = min(used, active_b * 1e9)
+        layers = max(2, round((used / (12 * 128**2)) ** (1 / 3)))
+        hidden = max(128, 128 * round(math.sqrt(used / (12 * layers)) / 128))
+        stated = {"n_layers": layers, "hidden": hidden, "n_heads": max(1, hidden // 128), "gated_mlp": "n"}
+        return replace(from_columns(stated, name, layers, hidden, None), status="synthesised")
     return from_columns(row, name, layers, hidden, total)
 
 
@@ -123,15 +130,6 @@ def size_in_name(name: str) -> float | None:
     """
     match = re.search(r"(?<!\d)(\d+(?:\.\d+)?)\s*([bBmMtT])(?![a-zA-Z0-9])", name)
     return float(match[1]) * {"b": 1.0, "m": 1e-3, "t": 1e3}[match[2].lower()] if match else None
-
-
-def _sized(name: str, parameters: float, active_b: float | None) -> Architecture:
-    """Synthesise a dense transformer of a parameter count: 128 wide per layer, 12·h² per layer (arXiv:2001.08361)."""
-    used = min(parameters, active_b * 1e9) if active_b else parameters
-    layers = max(2, round((used / (12 * 128**2)) ** (1 / 3)))
-    hidden = max(128, 128 * round(math.sqrt(used / (12 * layers)) / 128))
-    stated = {"n_layers": layers, "hidden": hidden, "n_heads": max(1, hidden // 128), "gated_mlp": "n"}
-    return replace(from_columns(stated, name, layers, hidden, None), status="synthesised")
 
 
 # --- Rows that state no layout: what they do state is held, and the rest is searched over the legal layouts that fit.
@@ -269,7 +267,10 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
     limit_w = wording.positive(row.get("power_limit_w"))
     accelerator = replace(accelerator, tdp_w=limit_w) if limit_w else accelerator
     architecture = find_architecture(row, facts, notes)
-    sequence = wording.positive(row.get("seq_len")) or _default_sequence(architecture, notes)
+    sequence = wording.positive(row.get("seq_len"))
+    if sequence is None:  # the one that a model of its age is trained with
+        sequence = float(min(architecture.max_sequence_tokens or 2048, 8192))
+        notes.append(f"sequence assumed {sequence:.0f}")
     # so many accelerators: stated, else the product of the degrees, else a cluster such as published runs of that size
     # used, about 1 GPU per 30 M parameters in powers of two
     gpus, copies = wording.count(row.get("n_gpus")), wording.count(row.get("dp"))
@@ -439,13 +440,6 @@ def _squeezed(name: str) -> str:
 
 
 # What rows leave open -----------------------------------------------------------------------------------------------
-
-
-def _default_sequence(architecture: Architecture, notes: list[str]) -> float:
-    """Return the sequence that a model of its age is trained with."""
-    tokens = float(min(architecture.max_sequence_tokens or 2048, 8192))
-    notes.append(f"sequence assumed {tokens:.0f}")
-    return tokens
 
 
 def _supported(precision: str, accelerator: Accelerator, notes: list[str]) -> str:

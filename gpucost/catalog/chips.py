@@ -184,7 +184,7 @@ def switches(catalog: "Catalog", chip: Mapping[str, Any] | None) -> list[dict[st
         memory = "" if chip is None else str(chip["memory_type"])
         # ECC takes room from GDDR and none from HBM, which holds it beside
         known = [row for row in known if not row["memory"] or not memory or memory.startswith(row["memory"])]
-        row = {
+        row: dict[str, Any] = {
             "switch": switch.name,
             "changes": switch.changes,
             "low_fraction": min((row["low_ratio"] - 1 for row in known), default=None),
@@ -195,23 +195,23 @@ def switches(catalog: "Catalog", chip: Mapping[str, Any] | None) -> list[dict[st
             "source_ids": [row["source_id"] for row in known],
             "shown_by": switch.shown_by,
         }
-        rows.append(row if chip is None else _on_chip(row, chip))
+        if chip is not None:
+            # what the chip has is a fact of its datasheet, whatever was measured elsewhere
+            stated: dict[str, Any] = {"basis": "datasheet", "source_ids": [chip["source_id"]]}
+            lacks = False
+            if (switch.name, switch.changes) == ("2:4 sparsity", "peak on the datasheet"):
+                gain = (chip["sparse_ratio"] or 1) - 1
+                row |= {**stated, "low_fraction": gain, "high_fraction": gain, "seen_on": chip["id"]}
+                lacks = not gain
+            elif switch.name == "MIG":
+                row["seen_on"] = f"up to {chip['mig_slices']} parts of {chip['id']}"
+                lacks = not chip["mig_slices"]
+            elif switch.name == "ECC":
+                lacks = chip["ecc"] == 0
+            elif switch.name == "FP8 training":
+                lacks = not chip["fp8_tflops"]
+            if lacks:
+                none = {"available": False, "low_fraction": None, "high_fraction": None}
+                row |= {**stated, **none, "seen_on": f"{chip['id']} has none"}
+        rows.append(row)
     return rows
-
-
-def _on_chip(row: dict[str, Any], chip: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a switch as its chip has it."""
-    stated: dict[str, Any] = {"basis": "datasheet", "source_ids": [chip["source_id"]]}
-    none: dict[str, Any] = {"available": False, "low_fraction": None, "high_fraction": None}
-    # what the chip has not is a fact of its datasheet, whatever was measured elsewhere
-    absent = {**row, **stated, **none, "seen_on": f"{chip['id']} has none"}
-    if (row["switch"], row["changes"]) == ("2:4 sparsity", "peak on the datasheet"):
-        gain = (chip["sparse_ratio"] or 1) - 1
-        return {**row, **stated, "low_fraction": gain, "high_fraction": gain, "seen_on": chip["id"]} if gain else absent
-    if row["switch"] == "MIG":
-        return {**row, "seen_on": f"up to {chip['mig_slices']} parts of {chip['id']}"} if chip["mig_slices"] else absent
-    if row["switch"] == "ECC" and chip["ecc"] == 0:
-        return absent
-    if row["switch"] == "FP8 training" and not chip["fp8_tflops"]:
-        return absent
-    return row

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from json.encoder import encode_basestring
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from gpucost.catalog.core import Catalog
 from gpucost.catalog.loader import file_name, quoted
@@ -19,11 +19,6 @@ from gpucost.catalog.sandbox import LENGTH, Bounds, too_much_memory
 from gpucost.catalog.settings import present_folder
 from gpucost.errors import UsageError, shortened
 from gpucost.schemas import TABLES
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
-    from gpucost.catalog.loader import Store
 
 _ALLOWED = ("SELECT", "EXPLAIN")
 _EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?(\([^)]*\)\s*)?", re.IGNORECASE)
@@ -79,14 +74,35 @@ def _answer(
         store = catalog.copied(tables_of(query, filled), bool(_LOOKS_BACK.search(query)))  # whose files go with it
         for name, relation in filled.items():
             store.load(name, relation.types, relation.columns)
-        connection = _locked(store, allowed.memory_gb)
+        # Its database is locked for good: no files but those its views read, no network, no settings, no writing.
+        _days_without_pytz()
+        lying = ", ".join(f"{quoted(str(file))}, {file_name(file)}" for file in store.lying)
+        connection = store.connection.cursor()
+        connection.execute("SET TimeZone = 'UTC'")  # of this cursor: it takes over no setting of its session
+        for statement in (
+            "SET temp_directory = ''",  # before the limit, which would write into the present folder
+            f"SET memory_limit = '{allowed.memory_gb:g}GB'",
+            f"SET allowed_paths = [{lying}]",
+            "SET enable_external_access = false",
+            "SET lock_configuration = true",
+        ):
+            store.execute(statement)
+        connection.execute("BEGIN TRANSACTION READ ONLY")
     except duckdb.OutOfMemoryException:  # the facts alone are more
         raise too_much_memory(allowed) from None
     _bound_process(allowed)
     _send(out, True)
     try:
         connection.execute(query)
-        names = _unique([column[0] for column in connection.description or ()])
+        # repeated names get a number, so that no column is lost
+        stated = [column[0] for column in connection.description or ()]
+        used, counts, names = set(stated), dict[str, int](), list[str]()
+        for name in stated:
+            numbered, counts[name] = name, counts.get(name, 0) + 1
+            while counts[name] > 1 and (numbered := f"{name}_{counts[name]}") in used:
+                counts[name] += 1
+            used.add(numbered)
+            names.append(numbered)
         _send(out, names)
         beside = sum(map(len, names)) + _BESIDE * len(names)
         while chunk := connection.fetchmany(_ROWS_AT_ONCE):
@@ -185,27 +201,6 @@ def tables_of(query: str, filled: Iterable[str] = ()) -> frozenset[str]:
     return names if names <= every else every  # a view, such as prices, reads several
 
 
-def _locked(store: "Store", memory_limit_gb: float) -> "DuckDBPyConnection":
-    """Lock a store's database for good: no files but those its views read, no network, no settings, no writing.
-
-    Times are those of UTC.
-    """
-    _days_without_pytz()
-    lying = ", ".join(f"{quoted(str(file))}, {file_name(file)}" for file in store.lying)
-    connection = store.connection.cursor()
-    connection.execute("SET TimeZone = 'UTC'")  # of this cursor: it takes over no setting of its session
-    for statement in (
-        "SET temp_directory = ''",  # before the limit, which would write into the present folder
-        f"SET memory_limit = '{memory_limit_gb:g}GB'",
-        f"SET allowed_paths = [{lying}]",
-        "SET enable_external_access = false",
-        "SET lock_configuration = true",
-    ):
-        store.execute(statement)
-    connection.execute("BEGIN TRANSACTION READ ONLY")
-    return connection
-
-
 def _days_without_pytz() -> None:
     """Give the database the one zone that it asks pytz for, in this process alone; the package is no need of ours."""
     from types import ModuleType
@@ -230,19 +225,6 @@ class _Utc(tzinfo):
     def utcoffset(self, moment: datetime | None) -> timedelta:
         """Return no difference."""
         return timedelta(0)
-
-
-def _unique(names: list[str]) -> list[str]:
-    """Give repeated column names a number, so that no column is lost."""
-    counts: dict[str, int] = {}
-    used, unique = set(names), []
-    for name in names:
-        numbered, counts[name] = name, counts.get(name, 0) + 1
-        while counts[name] > 1 and (numbered := f"{name}_{counts[name]}") in used:
-            counts[name] += 1
-        used.add(numbered)
-        unique.append(numbered)
-    return unique
 
 
 def _first_lines(error: Exception) -> str:

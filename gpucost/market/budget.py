@@ -67,7 +67,23 @@ def quotes_of(
     accelerators: Mapping[str, Accelerator],
 ) -> list[Quote]:
     """Return what is known of each offer; `kinds` are those of its seller."""
-    curves = _curves(fates)
+    # By kind and family what becomes of a quote with the days. An older one is never likelier to be had: of a span
+    # whose chance is above that of one before it, both take their mean, weighed by the root of their pairs.
+    groups: dict[_Group, list[Row]] = {}
+    for row in fates:
+        groups.setdefault((row["seller_kind"], row["option_family"]), []).append(row)
+    curves: dict[_Group, _Curve] = {}
+    for group, spans in groups.items():
+        spans.sort(key=lambda span: span["from_days"])
+        # each span stands at its middle; at day 0 the quote is the price, and certain
+        middles = [0.0, *((span["from_days"] + span["to_days"]) / 2 for span in spans)]
+        ratios = [
+            [0.0, *(0.0 if span[name] is None else float(np.log(span[name])) for span in spans)]
+            for name in ("p10_ratio", "p90_ratio")
+        ]
+        chances = falling([span["still_sold_fraction"] for span in spans], [span["pairs"] ** 0.5 for span in spans])
+        curves[group] = np.sqrt(middles), np.array([*ratios, [1.0, *chances]])
+
     there = probed(probes)
     sizes: _Sizes = {}
     for row in capacity:
@@ -91,7 +107,24 @@ def quotes_of(
     rounded = cache(lambda *cells: Quote(*(round(float(cell), 9) for cell in cells)))  # as a saved answer keeps them
     quotes = []
     for offer, kind in zip(offers, kinds, strict=True):
-        known, most, notice = _at_once(offer, sizes, accelerators)
+        # how many its seller is known to have at once, beyond which it sells none, and the notice
+        if offer.maximum_units is not None:
+            known, most, notice = float(offer.maximum_units * offer.gpus), np.inf, 0.0  # the order says so itself
+        else:
+            # What is sold by self-service is a rule where nothing larger is known; a system that ran, was sold or is
+            # offered is a floor. A row of one's own is both, whatever else is known.
+            vendor = accelerators[offer.gpu].vendor.lower()
+            records = [
+                (count, basis, place)
+                for chips, option, count, basis, place in sizes.get(offer.provider, ())
+                if (not chips or offer.gpu in chips or vendor in chips) and option in ("", offer.option)
+            ]
+            records = [record for record in records if record[1] == _OWN] or records
+            if records:
+                count, basis, notice = max(records)
+                known, most = max(count, float(offer.gpus)), count if basis in (_BY_ITSELF, _OWN) else np.inf
+            else:
+                known, most, notice = float(max(USUAL_GPUS, offer.gpus)), np.inf, 0.0
         if offer.book == "user" or offer.price_kind != "list":
             quotes.append(rounded(*CERTAIN._replace(most_gpus=most)))
             continue
@@ -125,28 +158,6 @@ _Curve = tuple[Floats, Floats]  # days, and by row: the logs of the low and high
 _Group = tuple[str, str]
 
 
-def _curves(fates: Sequence[Row]) -> dict[_Group, _Curve]:
-    """Return by kind and family what becomes of a quote with the days; an older one is never likelier to be had.
-
-    Of a span whose chance is above that of one before it, both take their mean, weighed by the root of their pairs.
-    """
-    groups: dict[_Group, list[Row]] = {}
-    for row in fates:
-        groups.setdefault((row["seller_kind"], row["option_family"]), []).append(row)
-    curves = {}
-    for group, rows in groups.items():
-        rows.sort(key=lambda row: row["from_days"])
-        # each span stands at its middle; at day 0 the quote is the price, and certain
-        days = [0.0, *((row["from_days"] + row["to_days"]) / 2 for row in rows)]
-        ends = [
-            [0.0, *(0.0 if row[name] is None else float(np.log(row[name])) for row in rows)]
-            for name in ("p10_ratio", "p90_ratio")
-        ]
-        chances = falling([row["still_sold_fraction"] for row in rows], [row["pairs"] ** 0.5 for row in rows])
-        curves[group] = np.sqrt(days), np.array([*ends, [1.0, *chances]])
-    return curves
-
-
 def falling(values: Sequence[float], weights: Sequence[float]) -> list[float]:
     """Return the nearest values, by weight, that never rise.
 
@@ -170,27 +181,6 @@ def falling(values: Sequence[float], weights: Sequence[float]) -> list[float]:
 _BY_ITSELF, _OWN = "self-service", "own"
 # by seller: chips or vendor, option, count, basis, notice
 _Sizes = dict[str, list[tuple[frozenset[str], str, float, str, float]]]
-
-
-def _at_once(offer: Offer, sizes: _Sizes, accelerators: Mapping[str, Accelerator]) -> tuple[float, float, float]:
-    """Return how many of an offer its seller is known to have at once, beyond which it sells none, and the notice.
-
-    What is sold by self-service is a rule where nothing larger is known; a system that ran, was sold or is offered is a
-    floor. A row of one's own is both, whatever else is known.
-    """
-    if offer.maximum_units is not None:
-        return float(offer.maximum_units * offer.gpus), np.inf, 0.0  # the order says so itself
-    vendor = accelerators[offer.gpu].vendor.lower()
-    rows = [
-        (count, basis, notice)
-        for chips, option, count, basis, notice in sizes.get(offer.provider, ())
-        if (not chips or offer.gpu in chips or vendor in chips) and option in ("", offer.option)
-    ]
-    rows = [row for row in rows if row[1] == _OWN] or rows
-    if not rows:
-        return float(max(USUAL_GPUS, offer.gpus)), np.inf, 0.0
-    count, basis, notice = max(rows)
-    return max(count, float(offer.gpus)), count if basis in (_BY_ITSELF, _OWN) else np.inf, notice
 
 
 def shares_by_kind(offers: Sequence[Offer], kinds: Sequence[str], capacity: Sequence[Row]) -> dict[str, list[float]]:

@@ -193,23 +193,20 @@ def path_ends(
     """
     name = f"path_ends {gpu} {kind} {option}"
     if name not in catalog.derived:
-        catalog.derived[name] = _path_ends(catalog, gpu, kind, option)
+        cells, chips = _known(catalog)
+        path: list[tuple[float, float]] = []
+        low, high = 1.0, 1.0
+        horizons = HORIZONS_MONTHS if gpu in chips else ()
+        for months in horizons:
+            age = age_years(chips[gpu].year, catalog.as_of)
+            ahead = outlook(moves_of(cells, chips, months, catalog.as_of), chips, (gpu, kind, option), age)
+            if ahead is None:  # a path that ends early would be read as one that stays where it was
+                path = []
+                break
+            low, high = min(low, ahead.low_ratio), max(high, ahead.high_ratio)
+            path.append((low, high))
+        catalog.derived[name] = path
     ends: list[tuple[float, float]] = catalog.derived[name]
-    return ends
-
-
-def _path_ends(catalog: "Catalog", gpu: str, kind: str, option: str) -> list[tuple[float, float]]:
-    cells, chips = _known(catalog)
-    if gpu not in chips:
-        return []
-    age = age_years(chips[gpu].year, catalog.as_of)
-    ends, low, high = [], 1.0, 1.0
-    for months in HORIZONS_MONTHS:
-        ahead = outlook(moves_of(cells, chips, months, catalog.as_of), chips, (gpu, kind, option), age)
-        if ahead is None:  # a path that ends early would be read as one that stays where it was
-            return []
-        low, high = min(low, ahead.low_ratio), max(high, ahead.high_ratio)
-        ends.append((low, high))
     return ends
 
 

@@ -140,7 +140,21 @@ def build_supply(
     key_list: list[Key] = []
     rows = []
     for offer, system, node, accelerator in zip(offers, systems, nodes, accelerators, strict=True):
-        host, largest, reason = _cluster(offer, system, node, sold.get((offer.provider, offer.gpu), offer.gpus))
+        # host, largest job and reason, before the provider's own limit on orders
+        host, largest, most_sold = system, offer.gpus, sold.get((offer.provider, offer.gpu), offer.gpus)
+        domain = max(system.gpus, system.scaleup_gpus)
+        if offer.gpus >= system.gpus and system.scaleout_gb_per_s is not None and offer.gpus >= _SMALLEST_CLUSTER_NODE:
+            largest, reason = _LARGEST_CLUSTER, f"searched up to {_LARGEST_CLUSTER:,} accelerators"
+        elif domain > offer.gpus and system.scaleup_gpus > system.gpus:
+            # a rack or pod whose scale-up domain spans instances
+            largest, reason = domain, f"one scale-up domain of {domain} accelerators; no scale-out network is named"
+        elif offer.gpus > 1 and offer.gpus >= system.gpus:
+            reason = "no scale-out network is named for this node"
+        elif most_sold > offer.gpus:  # a listing of part of a node
+            host = system if offer.gpus < system.gpus else node
+            reason = f"no link joins single instances; the provider sells up to {most_sold} in one"
+        else:
+            reason = "a single listing; no machine with several of them is on sale here"
         if offer.maximum_units is not None and offer.maximum_units * offer.gpus < largest:
             largest = offer.maximum_units * offer.gpus
             reason = f"the largest order is {offer.maximum_units} × {offer.gpus} accelerators"
@@ -192,18 +206,3 @@ def within_sales(supply: Supply, most: Sequence[float]) -> Supply:
     whole = np.minimum(supply.largest_gpus, most) // supply.unit_gpus * supply.unit_gpus
     largest = np.where(capped, whole, supply.largest_gpus).astype(np.int64)
     return replace(supply, largest_gpus=largest, cap_reasons=tuple(reasons))
-
-
-def _cluster(offer: Offer, system: System, node: System, sold: int) -> tuple[System, int, str]:
-    """Return host, largest job and reason before the provider's own limit on orders."""
-    if offer.gpus >= system.gpus and system.scaleout_gb_per_s is not None and offer.gpus >= _SMALLEST_CLUSTER_NODE:
-        return system, _LARGEST_CLUSTER, f"searched up to {_LARGEST_CLUSTER:,} accelerators"
-    domain = max(system.gpus, system.scaleup_gpus)
-    if domain > offer.gpus and system.scaleup_gpus > system.gpus:  # a rack or pod whose scale-up domain spans instances
-        return system, domain, f"one scale-up domain of {domain} accelerators; no scale-out network is named"
-    if offer.gpus == 1 or offer.gpus < system.gpus:  # a listing of part of a node
-        host = system if offer.gpus < system.gpus else node
-        if sold > offer.gpus:
-            return host, offer.gpus, f"no link joins single instances; the provider sells up to {sold} in one"
-        return system, offer.gpus, "a single listing; no machine with several of them is on sale here"
-    return system, offer.gpus, "no scale-out network is named for this node"

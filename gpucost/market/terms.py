@@ -83,28 +83,12 @@ def build_terms(
 ) -> Terms:
     """Turn the offers of a supply into money columns."""
     offers = supply.offers
-    columns = {**_prices(offers, providers, quotes), **_contracts(offers, providers)}
-    # the row of each offer's kind of seller; of a kind of which nothing is known any size is taken
-    shares = size_shares or {}
-    width = max((len(row) for row in shares.values()), default=1)
-    share_rows = [shares.get(kind_of(providers.kind(offer.provider)), [1.0] * width) for offer in offers]
-    columns["size_shares"] = np.array(share_rows, np.float64).reshape(len(offers), width)
-    columns |= _power(supply, book, providers, regions)
-    columns |= _interruptions(offers, spot_rows)
-    columns |= _services(offers, services, book)
-    return Terms(**columns)
 
-
-def _column(values: Sequence[float | None]) -> Floats:
-    return np.array([np.nan if value is None else value for value in values], np.float64)
-
-
-def _prices(offers: Sequence[Offer], providers: Providers, quotes: Sequence[Quote]) -> dict[str, Any]:
-    """Return prices as quoted, with what may have become of them."""
+    # prices as quoted, with what may have become of them, and the terms of their contracts
     age = _column([counted_age_days(offer.age_days, offer.price_kind) for offer in offers])
     limit = _column([providers.age_limit_days(offer) for offer in offers])
     known = quotes or [CERTAIN] * len(offers)
-    return {
+    columns: dict[str, Any] = {
         "usd_per_gpu_hour": _column([offer.usd_per_gpu_hour for offer in offers]),
         "price_low_ratio": _column([quote.low_ratio for quote in known]),
         "price_high_ratio": _column([quote.high_ratio for quote in known]),
@@ -115,7 +99,77 @@ def _prices(offers: Sequence[Offer], providers: Providers, quotes: Sequence[Quot
         "age_days": age,
         "age_limit_days": limit,
         "stale": age > limit,
+        **_contracts(offers, providers),
     }
+
+    # the row of each offer's kind of seller; of a kind of which nothing is known any size is taken
+    shares = size_shares or {}
+    width = max((len(row) for row in shares.values()), default=1)
+    share_rows = [shares.get(kind_of(providers.kind(offer.provider)), [1.0] * width) for offer in offers]
+    columns["size_shares"] = np.array(share_rows, np.float64).reshape(len(offers), width)
+
+    # the power of a node, and the grid that it hangs on
+    hosts = [supply.keys[key] for key in supply.key]
+    tdp = _column([host.accelerator.tdp_w for host in hosts])
+    # of an H100 server, for every node of which no power is on record
+    ratio = np.full(len(offers), book.typical("server_to_chip_power_ratio.h100"))
+    items, typical = grid_items(regions), cache(book.typical)
+
+    @cache
+    def grid(provider: str, region: str) -> str:
+        item = grid_of(items, provider, region)
+        return item if book.has(item) else WORLD
+
+    grids = tuple(grid(offer.provider, offer.region) for offer in offers)
+    large = [providers.kind(offer.provider) == "hyperscaler" for offer in offers]
+    columns |= {
+        "rated_power_w": server_power_per_gpu_w(tdp, ratio, supply.node_w_per_gpu),
+        "power_fraction": np.full(len(offers), book.typical("tdp_fraction_gpu_server_training")),
+        "pue_ratio": _column(
+            [typical("pue.hyperscaler" if is_large else "pue.neocloud_or_colo") for is_large in large]
+        ),
+        "grid_kgco2e_per_kwh": _column([typical(name) for name in grids]),
+        "grids": grids,
+    }
+
+    # how often each is interrupted
+    rates, wait = InterruptionRates(spot_rows), typical_wait_hours(spot_rows)
+    offer_rates = [rates.of_offer(offer) for offer in offers]
+    three = np.array([rate.three for rate in offer_rates], np.float64).reshape(len(offer_rates), 3)
+    interruptible = np.array([OPTIONS[offer.option].interruptible for offer in offers], bool)
+    columns |= {
+        "interruptible": interruptible,
+        "measured": np.array([rate.measured for rate in offer_rates], bool),
+        "preemptions_per_node_hour_low": three[:, 0],
+        "preemptions_per_node_hour": three[:, 1],
+        "preemptions_per_node_hour_high": three[:, 2],
+        "wait_hours": np.where(interruptible, wait, 0.0),
+    }
+
+    # storage and egress by provider; one that states no price gets the market's typical one
+    shared = _by_provider(services, "shared_file_system", "usd_per_gb_month")
+    # object storage speaks where a provider has it, a shared file system else
+    storage = {**shared, **_by_provider(services, "object_storage", "usd_per_gb_month")}
+    egress = _by_provider(services, "egress_internet", "usd_per_gb")
+    item, egress_item = "storage_rental_parallel_fs", "bandwidth_egress_cloud"
+    fallback = (book.typical(item) * GB / GIB, book.source(item))  # the item is per GiB
+    elsewhere = (book.typical(egress_item), book.source(egress_item))
+    companies = [company(offer.provider) for offer in offers]
+    prices = [storage.get(name, fallback) for name in companies]
+    out = [egress.get(name, elsewhere) for name in companies]
+    columns |= {
+        "storage_usd_per_gb_month": _column([price for price, _ in prices]),
+        "storage_stated": np.array([name in storage for name in companies], bool),
+        "egress_stated": np.array([name in egress for name in companies], bool),
+        "storage_source_ids": tuple(source for _, source in prices),
+        "egress_usd_per_gb": _column([price for price, _ in out]),
+        "egress_source_ids": tuple(source for _, source in out),
+    }
+    return Terms(**columns)
+
+
+def _column(values: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
 def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
@@ -150,70 +204,6 @@ def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
         "longest_hours": _column([np.inf if rule.interruptible else rule.longest_hours for rule in rules]),
         "upfront_usd": upfront,
         "recurring_usd_per_hour": recurring,
-    }
-
-
-def _power(supply: Supply, book: AssumptionBook, providers: Providers, regions: Sequence[Row]) -> dict[str, Any]:
-    offers = supply.offers
-    hosts = [supply.keys[key] for key in supply.key]
-    tdp = _column([host.accelerator.tdp_w for host in hosts])
-    # of an H100 server, for every node of which no power is on record
-    ratio = np.full(len(offers), book.typical("server_to_chip_power_ratio.h100"))
-    items, typical = grid_items(regions), cache(book.typical)
-
-    @cache
-    def grid(provider: str, region: str) -> str:
-        item = grid_of(items, provider, region)
-        return item if book.has(item) else WORLD
-
-    grids = tuple(grid(offer.provider, offer.region) for offer in offers)
-    large = [providers.kind(offer.provider) == "hyperscaler" for offer in offers]
-    return {
-        "rated_power_w": server_power_per_gpu_w(tdp, ratio, supply.node_w_per_gpu),
-        "power_fraction": np.full(len(offers), book.typical("tdp_fraction_gpu_server_training")),
-        "pue_ratio": _column(
-            [typical("pue.hyperscaler" if is_large else "pue.neocloud_or_colo") for is_large in large]
-        ),
-        "grid_kgco2e_per_kwh": _column([typical(grid) for grid in grids]),
-        "grids": grids,
-    }
-
-
-def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, Any]:
-    """Return how often each offer is interrupted."""
-    rates, wait = InterruptionRates(rows), typical_wait_hours(rows)
-    offer_rates = [rates.of_offer(offer) for offer in offers]
-    three = np.array([rate.three for rate in offer_rates], np.float64).reshape(len(offer_rates), 3)
-    interruptible = np.array([OPTIONS[offer.option].interruptible for offer in offers], bool)
-    return {
-        "interruptible": interruptible,
-        "measured": np.array([rate.measured for rate in offer_rates], bool),
-        "preemptions_per_node_hour_low": three[:, 0],
-        "preemptions_per_node_hour": three[:, 1],
-        "preemptions_per_node_hour_high": three[:, 2],
-        "wait_hours": np.where(interruptible, wait, 0.0),
-    }
-
-
-def _services(offers: Sequence[Offer], rows: Sequence[Row], book: AssumptionBook) -> dict[str, Any]:
-    """Return storage and egress prices by provider; a provider that states none gets the market's typical price."""
-    shared = _by_provider(rows, "shared_file_system", "usd_per_gb_month")
-    # object storage speaks where a provider has it, a shared file system else
-    storage = {**shared, **_by_provider(rows, "object_storage", "usd_per_gb_month")}
-    egress = _by_provider(rows, "egress_internet", "usd_per_gb")
-    item, egress_item = "storage_rental_parallel_fs", "bandwidth_egress_cloud"
-    fallback = (book.typical(item) * GB / GIB, book.source(item))  # the item is per GiB
-    elsewhere = (book.typical(egress_item), book.source(egress_item))
-    companies = [company(offer.provider) for offer in offers]
-    prices = [storage.get(name, fallback) for name in companies]
-    out = [egress.get(name, elsewhere) for name in companies]
-    return {
-        "storage_usd_per_gb_month": _column([price for price, _ in prices]),
-        "storage_stated": np.array([name in storage for name in companies], bool),
-        "egress_stated": np.array([name in egress for name in companies], bool),
-        "storage_source_ids": tuple(source for _, source in prices),
-        "egress_usd_per_gb": _column([price for price, _ in out]),
-        "egress_source_ids": tuple(source for _, source in out),
     }
 
 

@@ -7,6 +7,8 @@ those: all layers attend alike but for a window or a recurrence, and the mixture
 from collections.abc import Callable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from gpucost.types import Architecture, Block, Reach
 
 NORM_VECTORS = {"rms": 1, "ln": 2, "ln_w": 1, "ln_np": 0}
@@ -28,7 +30,25 @@ def blocks_of(a: Architecture) -> tuple[Block, ...]:
     mla = a.attention == "mla"
     bias = (a.heads + 2 * a.kv_heads) * a.head_dim if a.qkv_bias and not mla else 0
     norms = 2 * norm + (a.q_lora_rank + a.kv_lora_rank if mla else 0)  # low-rank queries and latents are normed too
-    weights, unclassified = _attention_weights(a), bias + (a.hidden if everywhere else 0)
+    # Attention's projections: Q, K, V and O of widths heads·d, kv·d, kv·d, heads·d; what a layer keeps per token and
+    # pays per key: 2·kv·d values and 4·heads·d FLOP. For MLA the low-rank factors of queries and of the joint key-value
+    # latent (DeepSeek-V2, arXiv:2405.04434, eq. 9-19), and that latent.
+    if mla:
+        query = a.heads * (a.qk_nope_dim + a.qk_rope_dim)  # of each head a part that carries positions, and one without
+        queries = a.q_lora_rank * (a.hidden + query) if a.q_lora_rank else a.hidden * query
+        expanded = a.kv_lora_rank * a.heads * (a.qk_nope_dim + a.v_head_dim)
+        # down to the latent and the one rotary key, up to keys and values of all heads, and out
+        latent = a.kv_lora_rank + a.qk_rope_dim
+        weights = queries + a.hidden * latent + expanded + a.heads * a.v_head_dim * a.hidden
+        reach = Reach(
+            latent,
+            2 * a.heads * (a.qk_nope_dim + a.qk_rope_dim + a.v_head_dim),
+            latent_flop=2 * a.heads * (2 * a.kv_lora_rank + a.qk_rope_dim),
+        )
+    else:
+        weights = a.hidden * (2 * a.heads * a.head_dim + 2 * a.kv_heads * a.head_dim)
+        reach = Reach(2 * a.kv_heads * a.head_dim, 4 * a.heads * a.head_dim)
+    unclassified = bias + (a.hidden if everywhere else 0)
     full = max(a.layers - a.window_layers - a.linear_layers, 0)
     for count, window, linear in (
         (full, 0, False),
@@ -36,7 +56,7 @@ def blocks_of(a: Architecture) -> tuple[Block, ...]:
         (a.linear_layers, 0, True),  # its mixer is taken to weigh what attention does, which it is built to
     ):
         if count:
-            reaches = () if linear else (_reach_of(a, window),)
+            reaches = () if linear else (replace(reach, window_tokens=window),)
             blocks.append(Block(count, weights, norms, reaches, others=unclassified, linear=linear))
     mixtures = (a.layers - a.first_dense_layers) // max(a.moe_layer_step, 1) if a.experts else 0
     ffn_bias = a.ffn_hidden * (matrices - 1) + a.hidden if everywhere else 0
@@ -57,36 +77,6 @@ def blocks_of(a: Architecture) -> tuple[Block, ...]:
             )
         )
     return tuple(blocks)
-
-
-def _attention_weights(a: Architecture) -> int:
-    """Return the weights of one layer's attention projections, without biases and norms.
-
-    Q, K, V and O of widths heads·d, kv·d, kv·d, heads·d; for MLA the low-rank factors of queries and of the
-    joint key-value latent (DeepSeek-V2, arXiv:2405.04434, eq. 9-19).
-    """
-    h = a.hidden
-    if a.attention != "mla":
-        return h * (2 * a.heads * a.head_dim + 2 * a.kv_heads * a.head_dim)
-    query = a.heads * (
-        a.qk_nope_dim + a.qk_rope_dim
-    )  # a part of each head that carries positions, and one that does not
-    queries = a.q_lora_rank * (h + query) if a.q_lora_rank else h * query
-    expanded = a.kv_lora_rank * a.heads * (a.qk_nope_dim + a.v_head_dim)
-    # down to the latent and the one rotary key, up to keys and values of all heads, and out
-    return queries + h * (a.kv_lora_rank + a.qk_rope_dim) + expanded + a.heads * a.v_head_dim * h
-
-
-def _reach_of(a: Architecture, window_tokens: int = 0) -> Reach:
-    """Return what one layer keeps per token and pays per key: 2·kv·d values and 4·heads·d FLOP, or the MLA latent."""
-    if a.attention != "mla":
-        return Reach(2 * a.kv_heads * a.head_dim, 4 * a.heads * a.head_dim, window_tokens)
-    return Reach(
-        a.kv_lora_rank + a.qk_rope_dim,
-        2 * a.heads * (a.qk_nope_dim + a.qk_rope_dim + a.v_head_dim),
-        window_tokens,
-        latent_flop=2 * a.heads * (2 * a.kv_lora_rank + a.qk_rope_dim),
-    )
 
 
 class Sums(NamedTuple):

@@ -104,7 +104,29 @@ def judge(
             raise CheckFailedError(
                 f"{faulty:,} of its {row_count:,} rows are faulty ({reasons}); --accept publishes the rest."
             )
-        _refuse_short(desk, source)
+        # Nor one that names far less than holds today of what it was asked: of a provider, and of a kind at one. Today
+        # holds what the source listed before, and of a provider's own list whatever it would withdraw.
+        withdrawable = "UNION SELECT offer_id, provider, option, region FROM known_offers" if source.own_list else ""
+        sql = f"""
+            WITH present AS (SELECT offer_id, provider, option, region FROM earlier WHERE NOT gone {withdrawable}),
+            places AS (SELECT DISTINCT provider, option, region FROM doubted),
+            today AS (SELECT provider, option, count(DISTINCT offer_id) AS offers FROM present AS p WHERE EXISTS (SELECT
+                1 FROM places AS a WHERE a.provider = p.provider AND a.option = p.option
+                AND a.region IS NOT DISTINCT FROM p.region) GROUP BY GROUPING SETS ((provider, option), (provider))),
+            now AS (SELECT provider, option, count(DISTINCT offer_id) AS listed FROM doubted WHERE {_LISTED}
+                GROUP BY GROUPING SETS ((provider, option), (provider)))
+            SELECT t.provider, t.option, coalesce(listed, 0), offers FROM today AS t LEFT JOIN now
+                ON now.provider = t.provider AND now.option IS NOT DISTINCT FROM t.option
+            WHERE offers >= {_FEW} AND coalesce(listed, 0) < {LEAST_COVERAGE} * offers
+            ORDER BY offers DESC, t.option LIMIT 1"""
+        if short := desk.connection.execute(sql).fetchone():
+            provider, option, listed, offers_today = short
+            kind = f" ({option})" if option else ""
+            raise CheckFailedError(
+                f"it lists {listed:,} offers of {provider}{kind}, where {offers_today:,} hold today;"
+                " --accept publishes them anyway."
+            )
+
     sure = "doubt IS NULL" if not accept else "true"
     desk.connection.execute(f"CREATE OR REPLACE VIEW accepted AS SELECT * FROM doubted WHERE fault IS NULL AND {sure}")
     desk.connection.execute(_stayed(source, today))
@@ -114,7 +136,28 @@ def judge(
     desk.connection.execute(f"""CREATE OR REPLACE VIEW waiting AS
         SELECT {offer_columns(source.id_on(today), today)}, offer_id AS row_id, doubt, was FROM doubted
         WHERE fault IS NULL AND doubt IS NOT NULL AND NOT {accept} ORDER BY offer_id""")
-    return _verdict(desk, accept)
+
+    # what is to be told of it
+    count = """SELECT count(*) FILTER (was IS NULL), count(*) FILTER (abs(usd_per_hour / was - 1) >= 0.00005),
+        count(*) FILTER (abs(usd_per_hour / was - 1) < 0.00005) FROM accepted"""
+    new, changed, same = desk.connection.execute(count).fetchone() or (0, 0, 0)
+    # an offer is counted as gone once, by the refresh that missed it
+    was_gone = "EXISTS (SELECT 1 FROM earlier AS e WHERE e.gone AND e.offer_id = p.offer_id)"
+    size = f"SELECT count(*) FILTER (NOT gone), count(*) FILTER (gone AND NOT {was_gone}) FROM part AS p"
+    row_count, gone = desk.connection.execute(size).fetchone() or (0, 0)
+    held_back = {} if accept else dict(_reasons(desk, "doubt"))
+    name = "coalesce(offer_id, concat_ws(' ', provider, instance_type, listed_as))"
+    shown = examples(desk, "doubted", name, "usd_per_hour")
+    # offers of places that were listed, that are in the part and were not listed: something unknown may be them
+    back = "EXISTS (SELECT 1 FROM doubted AS c WHERE c.offer_id = p.offer_id)"
+    sql = f"""SELECT count(*) FROM part AS p WHERE NOT gone AND NOT {back} AND EXISTS
+        (SELECT 1 FROM doubted AS c WHERE c.provider = p.provider AND c.option = p.option
+        AND c.region IS NOT DISTINCT FROM p.region)"""
+    kept = (desk.connection.execute(sql).fetchone() or (0,))[0]
+    faults = dict(_reasons(desk, "fault"))
+    verdict = CandidateVerdict(row_count, new, changed, same, gone, held_back, faults, shown, kept=kept)
+    count_unknown(desk, verdict)
+    return verdict
 
 
 _UNKNOWN_ROWS = """SELECT provider, description, region, option, usd_per_hour, coalesce(reason, 'not said') AS reason
@@ -242,33 +285,6 @@ FROM joined ORDER BY offer_id"""
 _LISTED = f"(fault IS NULL OR fault = '{OLDER}')"  # a price, whoever saw it last
 
 
-def _refuse_short(desk: Desk, source: Source) -> None:
-    """Refuse a list that names far less than holds today of what it was asked: of a provider, and of a kind at one.
-
-    Today holds what the source listed before, and of a provider's own list whatever it would withdraw.
-    """
-    known = "UNION SELECT offer_id, provider, option, region FROM known_offers" if source.own_list else ""
-    sql = f"""
-        WITH present AS (SELECT offer_id, provider, option, region FROM earlier WHERE NOT gone {known}),
-        places AS (SELECT DISTINCT provider, option, region FROM doubted),
-        today AS (SELECT provider, option, count(DISTINCT offer_id) AS offers FROM present AS p WHERE EXISTS (SELECT 1
-            FROM places AS a WHERE a.provider = p.provider AND a.option = p.option
-            AND a.region IS NOT DISTINCT FROM p.region) GROUP BY GROUPING SETS ((provider, option), (provider))),
-        now AS (SELECT provider, option, count(DISTINCT offer_id) AS listed FROM doubted WHERE {_LISTED}
-            GROUP BY GROUPING SETS ((provider, option), (provider)))
-        SELECT t.provider, t.option, coalesce(listed, 0), offers FROM today AS t LEFT JOIN now
-            ON now.provider = t.provider AND now.option IS NOT DISTINCT FROM t.option
-        WHERE offers >= {_FEW} AND coalesce(listed, 0) < {LEAST_COVERAGE} * offers
-        ORDER BY offers DESC, t.option LIMIT 1"""
-    if short := desk.connection.execute(sql).fetchone():
-        provider, option, listed, offers_today = short
-        kind = f" ({option})" if option else ""
-        raise CheckFailedError(
-            f"it lists {listed:,} offers of {provider}{kind}, where {offers_today:,} hold today;"
-            " --accept publishes them anyway."
-        )
-
-
 def _stayed(source: Source, today: date) -> str:
     """Return the SQL of the table `stayed`: what was held back or not asked about again, then what is gone."""
     names = [column.name for column in TABLES["offers"].columns]
@@ -339,30 +355,6 @@ def _may_be_unknown(source: Source, offer: str) -> str:
 def _reasons(desk: Desk, column: str) -> Iterator[tuple[str, int]]:
     sql = f"SELECT {column} AS why, count(*) FROM doubted WHERE why IS NOT NULL GROUP BY why ORDER BY 2 DESC, 1"
     yield from desk.connection.execute(sql).fetchall()
-
-
-def _verdict(desk: Desk, accept: bool) -> CandidateVerdict:
-    count = """SELECT count(*) FILTER (was IS NULL), count(*) FILTER (abs(usd_per_hour / was - 1) >= 0.00005),
-        count(*) FILTER (abs(usd_per_hour / was - 1) < 0.00005) FROM accepted"""
-    new, changed, same = desk.connection.execute(count).fetchone() or (0, 0, 0)
-    # an offer is counted as gone once, by the refresh that missed it
-    was_gone = "EXISTS (SELECT 1 FROM earlier AS e WHERE e.gone AND e.offer_id = p.offer_id)"
-    size = f"SELECT count(*) FILTER (NOT gone), count(*) FILTER (gone AND NOT {was_gone}) FROM part AS p"
-    rows, gone = desk.connection.execute(size).fetchone() or (0, 0)
-    held_back = {} if accept else dict(_reasons(desk, "doubt"))
-    name = "coalesce(offer_id, concat_ws(' ', provider, instance_type, listed_as))"
-    shown = examples(desk, "doubted", name, "usd_per_hour")
-    # offers of places that were listed, that are in the part and were not listed: something unknown may be them
-    back = "EXISTS (SELECT 1 FROM doubted AS c WHERE c.offer_id = p.offer_id)"
-    sql = f"""SELECT count(*) FROM part AS p WHERE NOT gone AND NOT {back} AND EXISTS
-        (SELECT 1 FROM doubted AS c WHERE c.provider = p.provider AND c.option = p.option
-        AND c.region IS NOT DISTINCT FROM p.region)"""
-    kept = (desk.connection.execute(sql).fetchone() or (0,))[0]
-    verdict = CandidateVerdict(
-        rows, new, changed, same, gone, held_back, dict(_reasons(desk, "fault")), shown, kept=kept
-    )
-    count_unknown(desk, verdict)
-    return verdict
 
 
 def count_unknown(desk: Desk, verdict: CandidateVerdict) -> None:

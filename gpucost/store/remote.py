@@ -77,34 +77,27 @@ def _update(folder: Folder, url: str, client: Client) -> bool:
             left = len(missing) - turn
             folder.faults.append(f"{place_of(url)}: its time is over with {left:,} snapshots not fetched.")
             break
-        _fetch_snapshot(folder, url, name, client)
+        # its manifest and the parts that are missing; what is not what its name says is left out
+        try:
+            # a name with a slash could lead out of the folder: it is never asked for, and empty bytes match no hash
+            safe_name = name.replace("/", "_").replace("\\", "_")
+            body = b"" if safe_name != name else client.body(f"{base}/snapshots/{name}.json", most_bytes=_SMALL_BYTES)
+            for part in parsed(safe_name, body).parts:
+                target = folder.path / "parts" / f"{part.sha256}.parquet"
+                if target.exists():
+                    continue
+                _make_folder(target.parent)
+                part_url = f"{base}/parts/{part.sha256}.parquet"
+                with replacing(target) as draft:
+                    client.file(part_url, draft, digest=part.sha256, most_bytes=part.size_bytes)
+            manifest = folder.path / "snapshots" / f"{name}.json"  # after its parts: what it names is then there
+            _make_folder(manifest.parent)
+            write_bytes(manifest, body)
+        except DiskError:  # every snapshot would meet it
+            raise
+        except (DataError, FetchError) as error:
+            folder.faults.append(str(error))
     return True
-
-
-def _fetch_snapshot(folder: Folder, url: str, name: str, client: Client) -> None:
-    """Fetch one snapshot: its manifest and the parts that are missing; what is not what its name says is left out."""
-    base = url.rstrip("/")
-    try:
-        # a name with a slash could lead out of the folder: it is never asked for, and empty bytes match no hash
-        safe_name = name.replace("/", "_").replace("\\", "_")
-        body = b"" if safe_name != name else client.body(f"{base}/snapshots/{name}.json", most_bytes=_SMALL_BYTES)
-        snapshot = parsed(safe_name, body)
-        for part in snapshot.parts:
-            target = folder.path / "parts" / f"{part.sha256}.parquet"
-            if target.exists():
-                continue
-            _make_folder(target.parent)
-            with replacing(target) as draft:
-                client.file(
-                    f"{base}/parts/{part.sha256}.parquet", draft, digest=part.sha256, most_bytes=part.size_bytes
-                )
-        manifest = folder.path / "snapshots" / f"{name}.json"  # after its parts: what it names is then there
-        _make_folder(manifest.parent)
-        write_bytes(manifest, body)
-    except DiskError:  # every snapshot would meet it
-        raise
-    except (DataError, FetchError) as error:
-        folder.faults.append(str(error))
 
 
 def _make_folder(folder: Path) -> None:

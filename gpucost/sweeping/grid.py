@@ -350,7 +350,22 @@ def listed(question: str, cases: _CaseTable, constant_arguments: Mapping[str, An
         tabled = _by_name(question, columns)
     except UsageError as error:  # of a column: it stands in the table
         raise DataError(str(error), file=cases.name) from None
-    values |= {name: _checked_column(arguments[name], column, cases) for name, column in tabled.items()}
+    for name, (row_codes, entries) in tabled.items():
+        argument = arguments[name]
+        if argument.required and None in entries:
+            row_number = cases.first + row_codes.tolist().index(entries.index(None))
+            raise DataError("is empty; every case needs it", file=cases.name, row=row_number, column=name)
+        try:
+            values[name] = _checked(argument, entries)
+        except UsageError:
+            # each distinct value was read once; now row by row, to name the first that holds a faulty one
+            for row_number, code in enumerate(row_codes, cases.first):
+                try:
+                    _checked(argument, [entries[code]])
+                except UsageError as error:
+                    reason = str(error).removeprefix(f"{flag_of(name)}: ")
+                    raise DataError(reason, file=cases.name, row=row_number, column=name) from None
+            raise
     _refuse_incomplete(arguments, values)
     _refuse_unswept(values)
     count = len(next(iter(tabled.values()))[0]) if tabled else 0
@@ -361,26 +376,6 @@ def listed(question: str, cases: _CaseTable, constant_arguments: Mapping[str, An
     same = np.zeros(count, np.int32)  # what stands beside the table is the first and only value of every row
     codes = {name: tabled[name][0].astype(np.int32) if name in tabled else same for name in ordered}
     return SweepGrid(question, {name: values[name] for name in ordered}, count, codes)
-
-
-def _checked_column(argument: Argument, column: tuple[NDArray[Any], list[Any]], cases: _CaseTable) -> list[Any]:
-    """Return the values of a column once each was read; the first row that holds a faulty one is named."""
-    codes, values = column
-    if argument.required and None in values:
-        row_number = cases.first + codes.tolist().index(values.index(None))
-        raise DataError("is empty; every case needs it", file=cases.name, row=row_number, column=argument.name)
-    try:
-        return _checked(argument, values)
-    except UsageError:
-        # each distinct value was read once; now row by row, to name the first that holds a faulty one
-        for row, code in enumerate(codes):
-            try:
-                _checked(argument, [values[code]])
-            except UsageError as error:
-                reason = str(error).removeprefix(f"{flag_of(argument.name)}: ")
-                row_number = cases.first + row
-                raise DataError(reason, file=cases.name, row=row_number, column=argument.name) from None
-        raise
 
 
 def _axes_of(question: str) -> dict[str, Argument]:

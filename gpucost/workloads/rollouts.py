@@ -125,18 +125,16 @@ def phases_of(
     passes = np.where(recompute == FULL, 4.0, 3.0)
     forward = training_s * (1 - once) / passes
     parameters = float(total_parameters(stack([workload.architecture]))[0])
-    link = np.array([_link_gb_per_s(key, count) for key, count in zip(keys, gpus.tolist(), strict=True)])
+    # Weights come over to an accelerator by the network beyond a node, else by its link or PCIe.
+    links = []
+    for key, count in zip(keys, gpus.tolist(), strict=True):
+        link = key.system.scaleup_gb_per_s or key.accelerator.pcie_gb_per_s or 32.0  # PCIe 4.0 x16
+        if count > max(key.system.gpus, key.system.scaleup_gpus) and key.system.scaleout_gb_per_s:
+            link = key.system.scaleout_gb_per_s
+        links.append(link)
     # Every rank of an engine takes its shard of the weights; ranks do so side by side.
-    handing = HALF_BYTES * parameters / writer.tensor / (link * GB)
+    handing = HALF_BYTES * parameters / writer.tensor / (np.array(links) * GB)
     written = writer.seconds * np.exp(end * writer.width)
     reference = workload.rollouts is not None and workload.rollouts.reference
     critic = workload.rollouts is not None and workload.rollouts.critic
     return Phases(written, (1.0 + reference + critic) * forward, (1.0 + critic) * training_s, handing)
-
-
-def _link_gb_per_s(key: Key, gpus: float) -> float:
-    """Return what weights come over to an accelerator: the network beyond a node, else its link or PCIe."""
-    system, chip = key.system, key.accelerator
-    if gpus > max(system.gpus, system.scaleup_gpus) and system.scaleout_gb_per_s:
-        return system.scaleout_gb_per_s
-    return system.scaleup_gb_per_s or chip.pcie_gb_per_s or 32.0  # PCIe 4.0 x16

@@ -32,10 +32,8 @@ from gpucost.physics.training.layouts import (
 from gpucost.physics.training.memory import training_memory
 from gpucost.physics.training.own_runs import Alike, corrected, narrowing
 from gpucost.physics.training.recomputation import Job
-from gpucost.types import Accelerator
 from gpucost.units import GB
 from gpucost.workloads.training import (
-    OwnSpeed,
     Workload,
     adapted_share,
     class_of,
@@ -219,7 +217,23 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Integers, cali
         layout=best.layout,
     )
     if workload.own_speed is not None:
-        timed = _with_own(timed, workload, workload.own_speed, accelerators, gpus)
+        # at a measured speed layout and memory stay, and the parts of the step keep their shares
+        work = step_work(workload)
+        own_tokens_per_s = [
+            workload.own_speed.tokens_per_s(chip, float(count), work)
+            for chip, count in zip(accelerators, gpus, strict=True)
+        ]
+        speed = np.where(timed.fits, own_tokens_per_s, np.nan)
+        low, high = ends(speed, np.array([most_tokens_per_s(chip, work) for chip in accelerators]))
+        ratio = speed / timed.tokens_per_s_per_gpu
+        timed = timed._replace(
+            tokens_per_s_per_gpu=speed,
+            tokens_per_s_per_gpu_low=low,
+            tokens_per_s_per_gpu_high=high,
+            mfu_fraction=timed.mfu_fraction * ratio,
+            confidence=np.full(len(speed), _MEASURED, dtype=object),
+            parts_s=timed.parts_s / ratio[:, None],
+        )
     if workload.rollouts is not None:
         timed = _with_rollouts(timed, workload, keys, gpus, calibration)
     if workload.loading is None:
@@ -260,25 +274,6 @@ def _with_rollouts(
         tokens_per_s_per_gpu_low=np.where(fits, speed(speeds.tokens_per_s_per_gpu_low, 1), np.nan),
         tokens_per_s_per_gpu_high=np.where(fits, speed(speeds.tokens_per_s_per_gpu_high, -1), np.nan),
         mfu_fraction=speeds.mfu_fraction * middle / speeds.tokens_per_s_per_gpu,
-    )
-
-
-def _with_own(
-    speeds: Speeds, workload: Workload, own_speed: OwnSpeed, accelerators: Sequence[Accelerator], gpus: Integers
-) -> Speeds:
-    """Return cases at a measured speed; layout and memory stay, and the parts of the step keep their shares."""
-    work = step_work(workload)
-    pairs = zip(accelerators, gpus, strict=True)
-    speed = np.where(speeds.fits, [own_speed.tokens_per_s(chip, float(count), work) for chip, count in pairs], np.nan)
-    low, high = ends(speed, np.array([most_tokens_per_s(chip, work) for chip in accelerators]))
-    ratio = speed / speeds.tokens_per_s_per_gpu
-    return speeds._replace(
-        tokens_per_s_per_gpu=speed,
-        tokens_per_s_per_gpu_low=low,
-        tokens_per_s_per_gpu_high=high,
-        mfu_fraction=speeds.mfu_fraction * ratio,
-        confidence=np.full(len(speed), _MEASURED, dtype=object),
-        parts_s=speeds.parts_s / ratio[:, None],
     )
 
 

@@ -15,7 +15,7 @@ from gpucost.physics.columns import ColumnStruct, Floats, Gathered
 from gpucost.physics.hardware import PCIE_DEFAULT_GB_PER_S, SCALEOUT_DEFAULT_GB_PER_S, family_code, half_precision, peak
 from gpucost.physics.serving import efficiency
 from gpucost.physics.serving.efficiency import ENGINES, EngineRates, Software
-from gpucost.physics.transformer import Attending, Shape, stack, total_parameters
+from gpucost.physics.transformer import Attending, stack, total_parameters
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GB, GIB
 
@@ -100,32 +100,6 @@ def plain_options(count: int) -> Options:
     """Return options without caching, speculation or offload."""
     zero = np.zeros(count)
     return Options(zero, zero, zero, zero, zero, zero)
-
-
-def _work_of(shape: Shape) -> ModelWork:
-    """Count what serving needs of a model.
-
-    Latent attention decodes in the compressed space: per key 2·heads·(2·rank + rope) FLOP (DeepSeek-V2,
-    arXiv:2405.04434, section 2.1.2); its cache is one latent per token, which no rank can divide.
-    """
-    parts, moe = transformer.parameter_parts(shape), shape.moe_layers
-    # weights of one expert, averaged over the mixtures
-    routed = np.where(moe > 0, parts.routed_experts / np.maximum(moe * shape.experts, 1), 0.0)
-    return ModelWork(
-        layers=shape.layers,
-        hidden=shape.hidden,
-        attention=parts.attention,
-        dense=parts.dense_ffn + parts.shared_experts + parts.router + np.maximum(parts.extra, 0.0),
-        expert=routed,
-        moe_layers=moe,
-        expert_count=shape.experts,
-        experts_per_token=np.where(moe > 0, shape.visited_weights / np.maximum(moe * routed, 1), 0.0),
-        head=shape.embedding_weights,  # a tied table is multiplied by as well
-        beside=shape.position_parameters + shape.tower_parameters,
-        latent=shape.mla.astype(np.float64),
-        cache_heads=np.where(shape.mla, 1.0, np.maximum(shape.kv_heads, 1)),
-        **{name: getattr(shape, name) for name in Attending.names()},
-    )
 
 
 # --- From records to serving cases: weight formats, the peaks at which they run, links of a replica, kinds of memory.
@@ -349,7 +323,27 @@ def build(
     # each model is counted once, by its name, and its row taken for every deployment of it
     unique = {d.architecture.name: d.architecture for d in deployments}
     order = {name: index for index, name in enumerate(unique)}
-    work = _work_of(stack(list(unique.values()))).take([order[d.architecture.name] for d in deployments])
+    # Latent attention decodes in the compressed space: per key 2·heads·(2·rank + rope) FLOP (DeepSeek-V2,
+    # arXiv:2405.04434, section 2.1.2); its cache is one latent per token, which no rank can divide.
+    shape = stack(list(unique.values()))
+    parts, moe = transformer.parameter_parts(shape), shape.moe_layers
+    # weights of one expert, averaged over the mixtures
+    routed = np.where(moe > 0, parts.routed_experts / np.maximum(moe * shape.experts, 1), 0.0)
+    work = ModelWork(
+        layers=shape.layers,
+        hidden=shape.hidden,
+        attention=parts.attention,
+        dense=parts.dense_ffn + parts.shared_experts + parts.router + np.maximum(parts.extra, 0.0),
+        expert=routed,
+        moe_layers=moe,
+        expert_count=shape.experts,
+        experts_per_token=np.where(moe > 0, shape.visited_weights / np.maximum(moe * routed, 1), 0.0),
+        head=shape.embedding_weights,  # a tied table is multiplied by as well
+        beside=shape.position_parameters + shape.tower_parameters,
+        latent=shape.mla.astype(np.float64),
+        cache_heads=np.where(shape.mla, 1.0, np.maximum(shape.kv_heads, 1)),
+        **{name: getattr(shape, name) for name in Attending.names()},
+    ).take([order[d.architecture.name] for d in deployments])
     case = ServingCase(
         work,
         chip,

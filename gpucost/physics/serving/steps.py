@@ -179,31 +179,6 @@ def _selected(work: ModelWork, context: Floats) -> Floats:
     return np.minimum(context, np.maximum(work.selected_tokens, 1.0))
 
 
-def _cache_read_s(case: ServingCase, sequences: Floats, context: Floats) -> Floats:
-    """Return the time in which a step's attention reads the cache of all running sequences.
-
-    Hugging Face joins the new token's keys and values to the old ones in a new tensor, and repeats each for every
-    query head that shares it (transformers, DynamicCache.update and repeat_kv): read and written once, then written and
-    read as often as heads share them.
-    """
-    w, p, r = case.work, case.placement, case.rates
-    local, divided = sequences / p.data, np.minimum(p.tensor, w.cache_heads)
-
-    # Bytes: of full attention all tokens, of a window its own, of a selection only the selected ones.
-    within = w.window_values * _windowed(w, context) + w.selected_values * _selected(w, context)
-    values = w.full_values * context + within + w.state_values
-    reading = _seconds_to_read(local * values / divided, case.bytes.cache, case, r.cache)
-    keys, pairs = w.full_values + w.window_values, w.full_decode_flop + w.window_decode_flop
-    shared = np.where(keys > 0, pairs / np.maximum(2 * keys, 1.0), 1.0)  # query heads of a key: FLOP ÷ 2 per value
-    copied = 1 + r.cache_copies * (2 + 2 * shared)
-
-    # Arithmetic binds where many heads share what is read: latent attention multiplies in the compressed space.
-    flop = w.full_decode_flop * context + w.window_decode_flop * _windowed(w, context)
-    flop = local * (flop + w.selected_decode_flop * _selected(w, context)) / p.tensor
-    bound = _smooth_max(reading * copied, flop / (case.chip.half_tflops * TERA * r.matrix_half))
-    return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * NANO)  # keys that one block walks in turn
-
-
 def prompt_attention_s(case: ServingCase, prompts: Floats, prompt_tokens: Floats) -> Floats:
     """Return the time of attention within prompts: causal pairs of the tokens that no prefix cache holds."""
     w, p = case.work, case.placement
@@ -265,11 +240,31 @@ def decode_step(case: ServingCase, sequences: Floats, context: Floats, prompt_s:
     With pipeline stages each holds its part of the sequences, and a token passes all stages. Speculation scores
     draft + 1 tokens per sequence in one step. Host work hides behind the device in modern engines.
     """
-    p, r, o = case.placement, case.rates, case.options
+    w, p, r, o = case.work, case.placement, case.rates, case.options
     staged = np.maximum(sequences / p.pipeline, np.minimum(sequences, 1.0))  # sequences that are in one stage
     scored = staged * (1 + o.draft_tokens)
     linear = linear_s(case, scored, scored) + elementwise_s(case, scored)
-    attention = _cache_read_s(case, staged, context)
+
+    # Attention reads the cache of all running sequences: of full attention all tokens, of a window its own, of a
+    # selection only the selected ones.
+    local, divided = staged / p.data, np.minimum(p.tensor, w.cache_heads)
+    windowed, selected = _windowed(w, context), _selected(w, context)
+    within = w.window_values * windowed + w.selected_values * selected
+    values = w.full_values * context + within + w.state_values
+    reading = _seconds_to_read(local * values / divided, case.bytes.cache, case, r.cache)
+    # Hugging Face joins the new token's keys and values to the old ones in a new tensor, and repeats each for every
+    # query head that shares it (transformers, DynamicCache.update and repeat_kv): read and written once, then written
+    # and read as often as heads share them.
+    keys, pairs = w.full_values + w.window_values, w.full_decode_flop + w.window_decode_flop
+    shared = np.where(keys > 0, pairs / np.maximum(2 * keys, 1.0), 1.0)  # query heads of a key: FLOP ÷ 2 per value
+    copied = 1 + r.cache_copies * (2 + 2 * shared)
+    # Arithmetic binds where many heads share what is read: latent attention multiplies in the compressed space.
+    flop = w.full_decode_flop * context + w.window_decode_flop * windowed
+    flop = local * (flop + w.selected_decode_flop * selected) / p.tensor
+    attention = _smooth_max(reading * copied, flop / (case.chip.half_tflops * TERA * r.matrix_half))
+    serial_s = keys_per_layer(w, context) * r.serial_key_ns * NANO  # keys that one block walks in turn
+    attention = np.maximum(attention, serial_s)
+
     uneven = fullest_rank(case)
     linear, attention = linear * uneven, attention * uneven
     latency, exchange = latency_s(case), exchange_s(case, scored)

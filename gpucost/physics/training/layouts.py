@@ -189,7 +189,18 @@ def search(grid: Grid, job: Job, keys: Keys) -> Candidates:
     key, combo, data, recompute, need = key[fits], combo[fits], data[fits], recompute[fits], need[fits]
     pair = keys.pair[key]
     layout = grid_layouts(grid.take(combo), job, data, recompute, keys.precision[pair])
-    micro, place = _micro_steps(grid, setting, pair, combo, recompute)
+
+    # Each distinct micro-batch is timed once: it does not depend on how many copies of the model there are.
+    packing = Packing(pair=len(setting.hardware), recompute=len(RECOMPUTES), combo=len(grid))
+    number, place = distinct(packing.pack(pair=pair, recompute=recompute, combo=combo), packing.size)
+    indices = packing.unpack(number)
+    ones, precision = np.ones(len(number)), setting.precision[indices["pair"]]
+    micro_layout = grid_layouts(grid.take(indices["combo"]), job, ones, indices["recompute"], precision)
+    pieces = [MicroStep(*(np.zeros(0) for _ in MicroStep.names()))]
+    for rows in micro_layout.chunks(CHUNK):
+        pieces.append(training.micro_step(setting.case(micro_layout.take(rows), indices["pair"][rows])))
+    micro = MicroStep.concatenate(pieces)
+
     speed, busy = np.empty(len(key)), micro.total_s.take(place)
     for rows in layout.chunks(CHUNK):
         case = setting.case(layout.take(rows), pair[rows])
@@ -201,23 +212,6 @@ def steps_of(candidates: Candidates, keys: Keys) -> Step:
     """Return the whole step of candidates, by part."""
     case = candidates.setting.case(candidates.layout, keys.pair[candidates.key])
     return training.assemble(case, candidates.micro_steps.take(candidates.micro))
-
-
-def _micro_steps(
-    grid: Grid, setting: SearchSetting, pair: Integers, combo: Integers, recompute: Integers
-) -> tuple[MicroStep, Integers]:
-    """Time each distinct micro-batch once: it does not depend on how many copies of the model there are."""
-    packing = Packing(pair=len(setting.hardware), recompute=len(RECOMPUTES), combo=len(grid))
-    number, place = distinct(packing.pack(pair=pair, recompute=recompute, combo=combo), packing.size)
-    indices = packing.unpack(number)
-    precision = setting.precision[indices["pair"]]
-    layout = grid_layouts(
-        grid.take(indices["combo"]), setting.job, np.ones(len(number)), indices["recompute"], precision
-    )
-    pieces = [MicroStep(*(np.zeros(0) for _ in MicroStep.names()))]
-    for rows in layout.chunks(CHUNK):
-        pieces.append(training.micro_step(setting.case(layout.take(rows), indices["pair"][rows])))
-    return MicroStep.concatenate(pieces), place
 
 
 # Public ------------------------------------------------------------------------------------------------------------

@@ -53,27 +53,6 @@ def _expert_width(shape: Shape) -> Floats:
     return shape.experts_per_token * shape.expert_ffn_hidden + shape.shared_experts * shape.shared_ffn_hidden
 
 
-def _adapter_layer_bytes(shape: Shape, recipe: MemoryRecipe) -> tuple[Floats, Floats]:
-    """Return (norm part, feed-forward part) per token where the base is frozen, in eager styles.
-
-    Frozen weights need no inputs: the norms keep their (fp32, in libraries) input alone, the feed-forward gate,
-    silu(gate) and up; then come the adapters' own copies. Adapters in 16 bits share the 16-bit inputs; fp32 ones copy
-    the input of each adapted matrix and keep the rank values. Five products read the hidden width (q, k, v, gate, up),
-    one the attention output, one the feed-forward; where the adapters sit on queries and values alone, two read the
-    hidden width.
-    """
-    narrow = recipe.adapter_bytes < 4
-    norm = np.where(recipe.style >= LIBRARY, 8.0, 4.0) * shape.hidden + np.where(narrow, 4.0 * shape.hidden, 0.0)
-    ffn = np.where(shape.experts > 0, _expert_width(shape), shape.ffn_hidden)
-    products = np.where(shape.gated, 6.0, 2.0) + np.where(narrow, 2.0, 0.0)
-    inputs = np.where(shape.gated, 5.0, 4.0) * shape.hidden + output_width(shape) + ffn
-    attention = recipe.adapter_share < _ATTENTION_ADAPTERS
-    copies = np.where(attention, 2 * shape.hidden, recipe.adapter_share * inputs)
-    ranks = np.where(attention, 2.0, 7 * recipe.adapter_share) * recipe.adapter_rank
-    copied = np.where(recipe.adapter_bytes >= 4, 4.0, 0.0) * copies + recipe.adapter_bytes * ranks
-    return norm, products * ffn + copied
-
-
 def layer_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> LayerBytes:
     """Return what one layer keeps per token on one GPU.
 
@@ -97,7 +76,22 @@ def layer_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> La
     h, style, tensor = shape.hidden, recipe.style, layout.tensor
     rms = shape.norm_vectors == 1
     frozen = (recipe.method >= LORA) & (style != FUSED)
-    adapter_norm, adapter_ffn = _adapter_layer_bytes(shape, recipe)
+
+    # Where the base is frozen, in eager styles, its weights need no inputs: the norms keep their (fp32, in libraries)
+    # input alone, the feed-forward gate, silu(gate) and up; then come the adapters' own copies. Adapters in 16 bits
+    # share the 16-bit inputs; fp32 ones copy the input of each adapted matrix and keep the rank values. Five products
+    # read the hidden width (q, k, v, gate, up), one the attention output, one the feed-forward; where the adapters sit
+    # on queries and values alone, two read the hidden width.
+    narrow = recipe.adapter_bytes < 4
+    adapter_norm = np.where(recipe.style >= LIBRARY, 8.0, 4.0) * h + np.where(narrow, 4.0 * h, 0.0)
+    width = np.where(shape.experts > 0, _expert_width(shape), shape.ffn_hidden)
+    products = np.where(shape.gated, 6.0, 2.0) + np.where(narrow, 2.0, 0.0)
+    inputs = np.where(shape.gated, 5.0, 4.0) * h + output_width(shape) + width
+    attention = recipe.adapter_share < _ATTENTION_ADAPTERS
+    copies = np.where(attention, 2 * h, recipe.adapter_share * inputs)
+    ranks = np.where(attention, 2.0, 7 * recipe.adapter_share) * recipe.adapter_rank
+    copied = np.where(narrow, 0.0, 4.0) * copies + recipe.adapter_bytes * ranks
+    adapter_ffn = products * width + copied
     norm = np.where(frozen, adapter_norm, np.where(rms, _RMS_BYTES[style], _LAYER_NORM_BYTES[style]) * h)
     norm = norm + np.where(recipe.dropout, 2 * h, 0.0)
 

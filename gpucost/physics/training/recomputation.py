@@ -134,9 +134,20 @@ def _least_recompute_at(
         if not layers or np.any(layer.saved < layers[codes[0]].saved):
             layers[code] = layer
 
-    need = np.full((len(RECOMPUTES), len(number)), np.inf)
+    need, every_place = np.full((len(RECOMPUTES), len(number)), np.inf), np.arange(len(number))
     for rows in layout.chunks(CHUNK):
-        need[:, rows] = _needs_of(job, layout.take(rows), tightest[rows], roomiest[rows], layers)
+        # the peak with each recomputation stays infinite where it is not counted: one before fits, or none can
+        stages = stages_of(job.shape, layout.take(rows), job.memory)
+        places = every_place[rows]
+        still = np.flatnonzero(stages.least_bytes <= roomiest[rows])  # those that may yet fit
+        for code, layer in layers.items():
+            if len(still) < _WORTH_TAKING * len(places):
+                places, stages = places[still], stages.take(still)
+            stages.layout.recompute[:] = code  # in place: nothing else reads this layout
+            layer_part = layer.take(np.log2(stages.layout.tensor).astype(np.int64))
+            peak = stages.peak_bytes(job.shape, job.memory, layer_part)
+            need[code, places] = peak
+            still = np.flatnonzero(peak > tightest[places])
     chosen, least = np.zeros(len(place), dtype=np.int64), np.full(len(place), np.inf)
     for code in reversed(layers):  # the least recomputation last, so that it stays where it fits
         needed = need[code].take(place)
@@ -144,21 +155,3 @@ def _least_recompute_at(
         chosen[fits] = code
         np.copyto(least, needed, where=fits)
     return chosen, least
-
-
-def _needs_of(
-    job: Job, layout: LayoutColumns, tightest: Floats, roomiest: Floats, layers: Mapping[int, LayerBytes]
-) -> Floats:
-    """Return the peak with each recomputation, infinite where it was not counted: one before fits, or none can."""
-    need = np.full((len(RECOMPUTES), len(layout)), np.inf)
-    stages = stages_of(job.shape, layout, job.memory)
-    rows, still = np.arange(len(layout)), np.flatnonzero(stages.least_bytes <= roomiest)  # those that may yet fit
-    for code, layer in layers.items():
-        if len(still) < _WORTH_TAKING * len(rows):
-            rows, stages = rows[still], stages.take(still)
-        stages.layout.recompute[:] = code  # in place: nothing else reads this layout
-        layer_part = layer.take(np.log2(stages.layout.tensor).astype(np.int64))
-        peak = stages.peak_bytes(job.shape, job.memory, layer_part)
-        need[code, rows] = peak
-        still = np.flatnonzero(peak > tightest[rows])
-    return need

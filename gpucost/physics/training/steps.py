@@ -173,26 +173,6 @@ def optimizer_s(case: TrainingCase, dense: Floats, expert: Floats) -> Floats:
     return moved / (case.hardware.hbm_gb_per_s * GB * e.copy)
 
 
-def _host_update_s(case: TrainingCase, busy: Floats, dense: Floats, expert: Floats) -> Floats:
-    """Return what host memory adds to a step: the update on the host, and weights fetched from it.
-
-    States there: gradients go down and weights come back over PCIe once per step, 2 bytes each way, and the host's
-    memory carries the update (ZeRO-Offload, arXiv:2101.06840, section 4). Weights there too: every pass fetches them
-    behind the compute of its micro-batch.
-    """
-    layout, e, recipe = case.layout, case.efficiency, case.recipe
-    if not np.any(recipe.offload):
-        return np.zeros(len(case))
-    ranks = np.where(layout.sharding > 0, layout.shards, 1.0)
-    owned = (dense + expert) / ranks
-    bus = case.hardware.pcie_gb_per_s * GB * e.pcie
-    trained = np.where(recipe.method >= LORA, 0.0, owned)  # states of adapters are too small to count
-    update = trained * (2 * HALF_BYTES / bus + recipe.optimizer_bytes / (_HOST_MEMORY_GB_PER_S * GB))
-    passes = np.where(layout.recompute == FULL, 3.0, 2.0)  # that read a weight: forward, backward, repeated
-    fetch = exposed_s(passes * HALF_BYTES * owned / bus, busy, e.interference) * layout.micro_batches
-    return np.where(recipe.offload > 0, update, 0.0) + np.where(recipe.offload > 1, fetch, 0.0)
-
-
 def hand_over_s(case: TrainingCase) -> Floats:
     """Return the exposed time in which a stage passes one micro-batch on and takes its gradient back.
 
@@ -219,17 +199,32 @@ def step(case: TrainingCase) -> Step:
 
 def scheduled(case: TrainingCase, busy: Floats) -> dict[str, Floats]:
     """Return what the schedule adds to micro-batches of `busy` seconds, and the total with what the scale loses."""
-    layout, e, m = case.layout, case.efficiency, case.layout.micro_batches
+    layout, e, recipe, m = case.layout, case.efficiency, case.recipe, case.layout.micro_batches
     dense, expert = gpu_parameters(case)
     # `own_ratio`, of one's own runs, slows every part alike: what hides behind computing is measured without it
     own_ratio, hand_over = e.own_ratio, hand_over_s(case) * e.own_ratio
-    waits = np.where(case.recipe.blocking, m * e.blocking_share, 0.0)
+    waits = np.where(recipe.blocking, m * e.blocking_share, 0.0)
+
+    # What host memory adds. States there: gradients go down and weights come back over PCIe once per step, 2 bytes each
+    # way, and the host's memory carries the update (ZeRO-Offload, arXiv:2101.06840, section 4). Weights there too:
+    # every pass fetches them behind the compute of its micro-batch.
+    host_s = np.zeros(len(case))
+    if np.any(recipe.offload):
+        ranks = np.where(layout.sharding > 0, layout.shards, 1.0)
+        owned = (dense + expert) / ranks
+        bus = case.hardware.pcie_gb_per_s * GB * e.pcie
+        trained = np.where(recipe.method >= LORA, 0.0, owned)  # states of adapters are too small to count
+        update = trained * (2 * HALF_BYTES / bus + recipe.optimizer_bytes / (_HOST_MEMORY_GB_PER_S * GB))
+        passes = np.where(layout.recompute == FULL, 3.0, 2.0)  # that read a weight: forward, backward, repeated
+        fetch = exposed_s(passes * HALF_BYTES * owned / bus, busy / own_ratio, e.interference) * m
+        host_s = np.where(recipe.offload > 0, update, 0.0) + np.where(recipe.offload > 1, fetch, 0.0)
+
     parts = {
         "pipeline_s": hand_over * m,
         "bubble_s": (busy + hand_over) * (layout.pipeline - 1) * (1 / layout.virtual_stages + waits),
         "data_s": data_s(case, busy / own_ratio, dense, expert) * own_ratio,
         "optimizer_s": optimizer_s(case, dense, expert) * own_ratio,
-        "offload_s": _host_update_s(case, busy / own_ratio, dense, expert) * own_ratio,
+        "offload_s": host_s * own_ratio,
         "overhead_s": constant(e.step_overhead_ms * MILLI * own_ratio, len(case)),
     }
     subtotal = sum(parts.values(), busy * m)
