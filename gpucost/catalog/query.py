@@ -96,7 +96,9 @@ def _answer(
         connection.execute(query)
         # repeated names get a number, so that no column is lost
         stated = [column[0] for column in connection.description or ()]
-        used, counts, names = set(stated), dict[str, int](), list[str]()
+        names: list[str] = []
+        counts: dict[str, int] = {}
+        used = set(stated)
         for name in stated:
             numbered, counts[name] = name, counts.get(name, 0) + 1
             while counts[name] > 1 and (numbered := f"{name}_{counts[name]}") in used:
