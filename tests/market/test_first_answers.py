@@ -12,7 +12,7 @@ from gpucost.market.budget import LIKELY
 def test_every_first_answer_is_in_a_list_of_the_last_sixty_days_or_says_that_it_is_in_none():
     answers = first_answers(open_catalog("2026-11-24"))
     assert len(answers) == len(QUESTIONS) == 20
-    assert [one.question for one in answers if not one.told] == []
+    assert [one.question for one in answers if not one.is_consistent] == []
     assert {bool(one.lists) for one in answers} == {True, False}  # both happen, so that either can fail
 
 
