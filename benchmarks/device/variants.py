@@ -9,6 +9,7 @@ They hold the memory model against software that it was not derived from.
 import torch
 import torch.nn.functional as F
 from msgspec import Struct
+from msgspec.structs import replace
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -30,18 +31,20 @@ SHAPES = {  # as published, where the bench's GPT-2 has a gated feed-forward of 
 
 
 class Case(Struct, frozen=True):
-    model: str
+    """One kind of training to measure; marks are 0 or 1, as the table's cells are."""
+
+    model: str  # of SHAPES
     family: str  # gpt2-script | llama | qwen2 | gemma | mixtral | mistral | gpt2
-    seq: int
-    micro: int
+    seq: int  # tokens
+    micro: int  # sequences of a step
     recompute: str = "none"
     recipe: str = "bf16"
     compiled: int = 0
-    targets: str = ""  # of adapters
-    rank: int = 0
-    zero: int = 0
+    targets: str = ""  # of adapters; none: all weights are trained
+    rank: int = 0  # of adapters
+    zero: int = 0  # 3: sharded; else each rank holds a copy
     optimizer: str = "fused"
-    views: int = 0
+    views: int = 0  # gradients are views of the buckets that ranks exchange, and take no memory of their own
 
 
 class _Layer(nn.Module):
@@ -84,6 +87,7 @@ class _Script(nn.Module):
 
 
 def build(case: Case) -> nn.Module:
+    """Build the model of a case, ready to train: adapted, recomputing, compiled as the case says."""
     if case.family == "gpt2-script":
         dtype = torch.float32 if case.recipe == "amp" else torch.bfloat16
         model: nn.Module = _Script(SHAPES[case.model], case.seq, case.recompute).to(DEVICE, dtype)
@@ -94,15 +98,17 @@ def build(case: Case) -> nn.Module:
         shape = SHAPES[case.model]
         sizes = {"vocab_size": shape.vocab, "n_embd": shape.hidden, "n_layer": shape.layers, "n_head": shape.heads}
         # dropout would keep a mask for each activation
-        none = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-        config = GPT2Config(n_positions=case.seq, use_cache=False, **sizes, **none)
+        dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+        config = GPT2Config(n_positions=case.seq, use_cache=False, **sizes, **dropout)
     else:
-        more = {"num_local_experts": 8, "num_experts_per_tok": 2} if case.family == "mixtral" else {}
+        experts = {"num_local_experts": 8, "num_experts_per_tok": 2} if case.family == "mixtral" else {}
         tied = case.model in ("llama3.2-1b", "gemma-2b")
-        config = library_config(SHAPES[case.model], case.family, tied=tied, **more)
+        config = library_config(SHAPES[case.model], case.family, tied=tied, **experts)
     model = library_model(config, recipe=case.recipe)
-    if case.targets:  # names of modules, or one of peft's words for many
-        model = adapted(model, case.rank, case.targets.split(",") if "," in case.targets else case.targets)
+    if case.targets:
+        # peft takes a list of modules' names, or one of its own words for many, such as all-linear
+        targets = case.targets.split(",") if "," in case.targets else case.targets
+        model = adapted(model, case.rank, targets)
     if case.recompute == "full":
         recomputing(model, frozen=bool(case.targets))
     model.train()
@@ -126,17 +132,21 @@ def spread(model: nn.Module, case: Case) -> nn.Module:
 
 
 def run(table: Table, case: Case) -> None:
+    """Measure the steps of a case, and add them to the table."""
     torch._dynamo.reset()  # else graphs of the case before stay in memory
     model = spread(build(case), case)
     clean()
     trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=1e-5, **({"fused": True} if case.optimizer == "fused" else {}))
+    if case.optimizer == "fused":
+        optimizer = torch.optim.AdamW(trained, lr=1e-5, fused=True)
+    else:  # as a script gets it that sets nothing
+        optimizer = torch.optim.AdamW(trained, lr=1e-5)
     amp = case.recipe == "amp" and case.zero < 2  # a sharded model casts by its policy
     row = {"targets": case.targets, "views": case.views}
     add_steps(table, model, optimizer, case, SHAPES[case.model], amp=amp, warmup=2, **row)
 
 
-# on one GPU, and on two
+# on one GPU
 SINGLE = [
     Case("gpt2-124m", "gpt2-script", 1024, 32, recipe="amp", compiled=1),
     Case("gpt2-124m", "gpt2-script", 1024, 32, recipe="amp"),
@@ -155,6 +165,7 @@ SINGLE = [
     Case("mistral-7b", "mistral", 2048, 1, "full", optimizer="default"),
     Case("llama3.2-1b", "llama", 2048, 1, optimizer="default", recipe="amp"),
 ]
+# on two
 _PAIR = [
     Case("llama3.2-1b", "llama", 2048, 4, recipe="amp"),
     Case("llama3.2-1b", "llama", 2048, 4, recipe="amp", views=1),
@@ -169,9 +180,11 @@ _PAIR = [
 def main() -> None:
     arguments = options(__doc__, 200)
     cases = SINGLE if WORLD == 1 else _PAIR
-    if arguments.tiny:  # each kind once; Gemma's heads are wider than a tiny model
-        kinds = {(c.family, c.recompute, c.recipe, c.targets, c.zero, c.views) for c in cases if c.family != "gemma"}
-        cases = [Case("tiny", f, 32, 1, r, p, 0, t, 4, z, views=v) for f, r, p, t, z, v in sorted(kinds)]
+    if arguments.tiny:
+        # each kind once, of a model that any machine holds; Gemma's heads are wider than it
+        small = {"model": "tiny", "seq": 32, "micro": 1, "compiled": 0, "rank": 4, "optimizer": "fused"}
+        kinds = dict.fromkeys(replace(case, **small) for case in cases if case.family != "gemma")
+        cases = list(kinds)
     with ranks():
         table = Table(out(f"variants-{WORLD}.csv"), ["family", "targets", "lora_rank", "views", *COLUMNS])
         run_cases(run, table, cases, TimeBox(arguments.seconds))

@@ -20,8 +20,9 @@ from benchmarks.fuzz.judge import BAD, HOMES, folder, put, verdict_of
 from benchmarks.fuzz.surfaces import SURFACES, case
 from benchmarks.fuzz.workers import Done, run
 
-_TELL_S = 60
-Places = dict[tuple[str, str, str], list[int]]
+_PROGRESS_S = 60  # between two lines that count the cases so far
+_UNBOUNDED_CASES = 10**9
+_Places = dict[tuple[str, str, str], list[int]]  # surface, kind and place of a fault -> the cases that show it
 
 
 class _Tally:
@@ -29,7 +30,9 @@ class _Tally:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.slowest, self.seconds, self.peak_bytes = (0.0, 0), 0.0, 0  # seconds and number of the slowest case
+        self.slowest = (0.0, 0)  # seconds and number of a case
+        self.seconds = 0.0
+        self.peak_bytes = 0
 
     def add(self, done: Done) -> None:
         """Count a case."""
@@ -42,18 +45,21 @@ class _Tally:
         """Return the figures as cells of a table."""
         counts = [f"{self.counts.total():,}", *(str(self.counts[kind]) for kind in ("answered", "refused", *BAD))]
         speed = self.counts.total() / max(self.seconds, 1e-9)
-        return [*counts, "{:.1f} ({})".format(*self.slowest), f"{self.peak_bytes / 1e9:.2f}", f"{speed:.0f}"]
+        slowest_s, slowest_case = self.slowest
+        return [*counts, f"{slowest_s:.1f} ({slowest_case})", f"{self.peak_bytes / 1e9:.2f}", f"{speed:.0f}"]
 
 
 def again(surface: str, number: int) -> None:
     """Run one case for a person: its files stay, its output and traceback show."""
-    drawn, place = case(surface, number), Path(tempfile.mkdtemp(prefix=f"fuzz-{surface}-{number}-"))
+    drawn = case(surface, number)
+    place = Path(tempfile.mkdtemp(prefix=f"fuzz-{surface}-{number}-"))
     os.chdir(place)
     settings = [f"{name}={shlex.quote(value or '')}" for name, value in drawn.environment.items()]
     print(f"cd {place} && {' '.join(settings)} gpucost --debug {shlex.join(drawn.arguments)}", file=sys.stderr)
     with folder():
-        print(drawn.face, "" if drawn.inputs is None else repr(drawn.inputs), verdict_of(drawn), file=sys.stderr)
-    # once more, in this process or in its place, for its traceback; files that the judge made stay
+        inputs = "" if drawn.inputs is None else repr(drawn.inputs)
+        print(drawn.face, inputs, verdict_of(drawn), file=sys.stderr)
+    # the judge swallows a traceback: once more without it, in this process, or for a command in its place
     os.environ.update(dict.fromkeys(HOMES, str(place)))
     put(drawn.files)
     os.environ.update({name: value for name, value in drawn.environment.items() if value is not None})
@@ -64,35 +70,39 @@ def again(surface: str, number: int) -> None:
     os.execv(sys.executable, [sys.executable, "-m", "gpucost", "--debug", *drawn.arguments])
 
 
-def counted(options: argparse.Namespace, places: Places) -> dict[str, _Tally]:
-    """Judge cases until the time is over, enough were judged, or the user ends it; what breaks is printed at once."""
-    shares = (
-        dict.fromkeys(options.surface, 1.0)
-        if options.surface
-        else {name: share for name, (_, share) in SURFACES.items()}
-    )
+def _judge_cases(options: argparse.Namespace) -> tuple[dict[str, _Tally], _Places]:
+    """Judge cases until the time is over, enough were judged, or the user ends it; return tallies and faults.
+
+    A fault is printed when it is first seen; a run that is ended early has said what it found.
+    """
+    if options.surface:
+        shares = dict.fromkeys(options.surface, 1.0)
+    else:
+        shares = {name: share for name, (_, share) in SURFACES.items()}
     tallies = {name: _Tally() for name in shares}
-    last = time.monotonic()
+    places: _Places = {}
+    printed_at_s = time.monotonic()
     try:
         for done in run(shares, options.first, options.minutes * 60, options.workers, options.cases):
             tallies[done.surface].add(done)
             if done.verdict.kind in BAD:
-                seen = places.setdefault((done.surface, done.verdict.kind, done.verdict.place), [])
-                seen.append(done.number)
-                if len(seen) == 1:
+                numbers = places.setdefault((done.surface, done.verdict.kind, done.verdict.place), [])
+                numbers.append(done.number)
+                if len(numbers) == 1:
                     print(f"{done.surface} {done.number} {done.verdict.kind} {done.verdict.place}", file=sys.stderr)
-            if time.monotonic() - last > _TELL_S:
-                last = time.monotonic()
-                print(f"{sum(tally.counts.total() for tally in tallies.values()):,} cases", file=sys.stderr, flush=True)
+            if time.monotonic() - printed_at_s > _PROGRESS_S:
+                printed_at_s = time.monotonic()
+                total = sum(tally.counts.total() for tally in tallies.values())
+                print(f"{total:,} cases", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
-        pass
-    return tallies
+        pass  # what was judged by then is the answer
+    return tallies, places
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, help="10 where --cases is not given either")
-    parser.add_argument("--cases", type=int, default=10**9)
+    parser.add_argument("--cases", type=int, default=_UNBOUNDED_CASES)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--surface", choices=SURFACES, action="append")
     parser.add_argument("--from", type=int, default=0, dest="first")
@@ -103,10 +113,9 @@ def main() -> None:
         again((options.surface or ["commands"])[0], options.case)
         return
     if options.minutes is None:
-        options.minutes = 10 if options.cases == 10**9 else float("inf")
+        options.minutes = 10 if options.cases == _UNBOUNDED_CASES else float("inf")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended from outside it still prints its table
-    places: Places = {}
-    tallies = counted(options, places)
+    tallies, places = _judge_cases(options)
     if options.json:
         counts = {surface: tally.counts for surface, tally in tallies.items()}
         print(json.dumps({"counts": counts, "places": [[*key, numbers] for key, numbers in places.items()]}))

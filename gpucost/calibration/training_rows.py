@@ -1,4 +1,7 @@
-"""From a published row of training to a case: its architecture, accelerator, system, layout, recipe and software."""
+"""From a published row of training to a case: its architecture, accelerator, system, layout, recipe and software.
+
+What a row leaves open is filled with what was usual, and a note says so. `wording` reads single cells.
+"""
 
 import math
 import re
@@ -48,11 +51,11 @@ def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architectur
     if hidden is None or (layers is None and total is None):
         notes.append(f"model {name!r} synthesised from its size")
         # a dense transformer of its parameter count: 128 wide per layer, 12·h² per layer (arXiv:2001.08361)
-        used = (total or 1.0) * 1e9
+        parameters = (total or 1.0) * 1e9
         if active_b := wording.positive(row.get("active_params_b")):
-            used = min(used, active_b * 1e9)
-        layers = max(2, round((used / (12 * 128**2)) ** (1 / 3)))
-        hidden = max(128, 128 * round(math.sqrt(used / (12 * layers)) / 128))
+            parameters = min(parameters, active_b * 1e9)
+        layers = max(2, round((parameters / (12 * 128**2)) ** (1 / 3)))
+        hidden = max(128, 128 * round(math.sqrt(parameters / (12 * layers)) / 128))
         stated = {"n_layers": layers, "hidden": hidden, "n_heads": max(1, hidden // 128), "gated_mlp": "n"}
         return replace(from_columns(stated, name, layers, hidden, None), status="synthesised")
     return from_columns(row, name, layers, hidden, total)
@@ -69,15 +72,20 @@ _STATED = {
 
 
 def as_stated(row: Row, known: Architecture) -> Architecture:
-    """Return a known dense architecture with the dimensions that the row states, tied as its parameters say."""
+    """Return a known dense architecture with the dimensions that the row states, tied as its parameters say.
+
+    A mixture keeps its own dimensions: no column states its dense layers or its shared experts.
+    """
     counts = {name: wording.count(row.get(column)) for name, column in _STATED.items()}
     gated = wording.flag(row.get("gated_mlp"))
-    same = all(value is None or value == getattr(known, name) for name, value in counts.items())
+    agrees = gated in (None, known.gated) and all(
+        value is None or value == getattr(known, name) for name, value in counts.items()
+    )
     layers, hidden = counts["layers"], counts["hidden"]
-    if not (same and gated in (None, known.gated)) and not known.experts and layers and hidden:
-        known = from_columns(row, known.name, layers, hidden, wording.positive(row.get("params_b")))
-    stated = wording.positive(row.get("params_b"))
-    return known if stated is None else _tied_as_counted(known, stated * 1e9)
+    parameters_b = wording.positive(row.get("params_b"))
+    if not agrees and not known.experts and layers and hidden:
+        known = from_columns(row, known.name, layers, hidden, parameters_b)
+    return known if parameters_b is None else _tied_as_counted(known, parameters_b * 1e9)
 
 
 @lru_cache(maxsize=512)  # many rows are of one model
@@ -90,13 +98,14 @@ def _tied_as_counted(known: Architecture, parameters: float) -> Architecture:
 
 def from_columns(row: Row, name: str, layers: int | None, hidden: int, total: float | None) -> Architecture:
     """Build an architecture from the dimensions that a row states."""
-    gated = wording.flag(row.get("gated_mlp"))
+    stated_gated = wording.flag(row.get("gated_mlp"))
     # the usual proportions: 4·h, or 3.5·h gated as Llama 3 has; heads of 128; GPT-2's vocabulary, padded
-    ffn = wording.count(row.get("ffn_hidden")) or (4 * hidden if not gated else round(hidden * 3.5))
+    ffn = wording.count(row.get("ffn_hidden")) or (round(hidden * 3.5) if stated_gated else 4 * hidden)
     heads = wording.count(row.get("n_heads")) or max(1, round(hidden / 128))
     kv_heads = wording.count(row.get("n_kv_heads")) or heads
     vocab = wording.count(row.get("vocab")) or 51_200
-    gated = (ffn != 4 * hidden) if gated is None else gated
+    # 4·h is the width of the two matrices of GPT; three gated ones are given another, to weigh as much
+    gated = (ffn != 4 * hidden) if stated_gated is None else stated_gated
     if layers is None:  # what the stated parameters leave beside the embeddings ÷ those of a layer
         per_layer = hidden * (2 * hidden + 2 * hidden * kv_heads / heads + (3 if gated else 2) * ffn)
         layers = max(1, round(((total or 1.0) * 1e9 - vocab * hidden) / per_layer))
@@ -247,11 +256,10 @@ def _prepares_whole(framework: object) -> bool:
     >>> _prepares_whole("transformers 4.49"), _prepares_whole("TRL on transformers"), _prepares_whole("torchtune")
     (True, False, False)
     """
-    word = str(framework or "").lower()
-    library = re.search(r"transformers|hugging ?face|\bhf\b|\bpeft\b", word)
-    return (
-        library is not None and re.search(r"\btrl\b|axolotl|factory|unsloth|swift|autocast|amp\b|trainer", word) is None
-    )
+    name = str(framework or "").lower()
+    library = re.search(r"transformers|hugging ?face|\bhf\b|\bpeft\b", name)
+    trainer = re.search(r"\btrl\b|axolotl|factory|unsloth|swift|autocast|amp\b|trainer", name)
+    return library is not None and trainer is None
 
 
 def read_row(row: Row, facts: Catalog) -> TrainingRow:
@@ -299,25 +307,38 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
     software = software_class(framework, wording.flag(row.get("compiled")))
     software_named = software != "unknown"
     if not framework or (not software_named and precision in _EIGHT_BITS):
-        tuned = year >= FUSED_YEAR and (gpus >= _LARGE_RUN_GPUS or precision in _EIGHT_BITS)
-        software = "vendor" if tuned else "unknown"
         if accelerator.family == "tpu":
             software = "compiler"
+        elif year >= FUSED_YEAR and (gpus >= _LARGE_RUN_GPUS or precision in _EIGHT_BITS):
+            software = "vendor"
+        else:
+            software = "unknown"
     if not software_named:
         cause = f"software {framework!r} is not known" if framework else "no software is named"
         notes.append(f"{cause}: predicted as the mean of the usual stacks, with the widest range")
     stated = replace(_read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
-    how: dict[str, Any] = {"sequence_tokens": sequence, "method": method, "software": software, "software_year": year}
-    layout = _searched(row, architecture, accelerator, system, stated, notes, **how)
+    layout = _searched(
+        row,
+        architecture,
+        accelerator,
+        system,
+        stated,
+        notes,
+        sequence_tokens=sequence,
+        method=method,
+        software=software,
+        software_year=year,
+    )
     fused = flash
     if fused is None:  # usual since 2023, and in some stacks earlier; chips before Turing have no kernel for it
         usual = software in ("compiler", "sharded", "native") or year >= FUSED_YEAR
         fused = usual and accelerator.family not in ("volta", "pascal")
     # hybrid sharding (HSDP): the ranks of a node among which the row shards; 0 stands for all
-    near, ranks = max(system.gpus // layout.tensor, 1), layout.data * layout.context
-    hybrid = layout.sharding >= 3 and wording.hybrid(row.get("zero_stage")) and near < ranks and ranks % near == 0
+    node_ranks, ranks = max(system.gpus // layout.tensor, 1), layout.data * layout.context
+    divides = node_ranks < ranks and ranks % node_ranks == 0
+    hybrid = layout.sharding >= 3 and wording.hybrid(row.get("zero_stage")) and divides
     basis, long_run_ratio = str(row.get("value_basis") or "").strip(), 1.0
-    if basis == "gpu_hours":
+    if basis == "gpu_hours":  # such a figure holds what failures cost the run; others are of steps alone
         _, failures, _ = failures_per_gpu_year(make_book(facts.rows("ownership")))
         parameters = float(total_parameters(stack([architecture]))[0])
         long_run_ratio = interruptions.long_run_ratio(layout.gpus, system.gpus, parameters, failures)
@@ -331,7 +352,7 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
         accelerator=accelerator,
         system=system,
         layout=layout,
-        shard_ranks=near if hybrid else 0,
+        shard_ranks=node_ranks if hybrid else 0,
         flash=fused,
         sequence_tokens=sequence,
         method=method,
@@ -362,7 +383,7 @@ def read_row(row: Row, facts: Catalog) -> TrainingRow:
     )
 
 
-# Names -------------------------------------------------------------------------------------------------------------
+# --- The accelerator that a name means.
 
 
 def find_accelerator(name: str, facts: Catalog, notes: list[str]) -> Accelerator:
@@ -439,15 +460,16 @@ def _squeezed(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-# What rows leave open -----------------------------------------------------------------------------------------------
+# --- What rows leave open: the precision that the chip has, and the degrees of a layout.
 
 
 def _supported(precision: str, accelerator: Accelerator, notes: list[str]) -> str:
     """Return a precision that the chip has: the one asked for, else the next wider."""
-    have: dict[str, float] = dict(zip(PRECISIONS, peaks(accelerator), strict=True))
+    peak_tflops: dict[str, float] = dict(zip(PRECISIONS, peaks(accelerator), strict=True))
+    # the two kinds of 8 bits stand for each other, which Ampere has as int8 only
     wider: dict[str, tuple[str, ...]] = {"fp4": ("fp8",), "fp8": ("int8",), "int8": ("fp8",)}
     for name in (precision, *wider.get(precision, ()), "bf16", "fp16", "fp32"):
-        if not math.isnan(have.get(name, math.nan)):
+        if not math.isnan(peak_tflops.get(name, math.nan)):
             if name != precision:
                 notes.append(f"{precision} is not on {accelerator.id}: {name} taken")
             return name
@@ -460,13 +482,14 @@ def _read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software
     context, expert = wording.count(row.get("cp")) or 1, wording.count(row.get("ep")) or 1
     stage = wording.sharding(row.get("zero_stage"))
     if stage is None:
+        # by habit of the stack: FSDP and XLA shard all, a distributed optimizer its states, the others nothing
         stage = {"compiler": 3, "sharded": 3, "vendor": 1, "deepspeed": 0, "megatron": 0}.get(software, 1)
-    model = tensor * pipeline * context
-    if gpus % model:
-        copies = wording.count(row.get("dp")) or max(1, round(gpus / model))
-        notes.append(f"{gpus} accelerators do not divide by {model}, the degrees' product: {model * copies} taken")
-        gpus = model * copies
-    data = gpus // model
+    model_gpus = tensor * pipeline * context  # that hold one copy of the model
+    if gpus % model_gpus:
+        taken_gpus = model_gpus * (wording.count(row.get("dp")) or max(1, round(gpus / model_gpus)))
+        notes.append(f"{gpus} accelerators do not divide by {model_gpus}, the degrees' product: {taken_gpus} taken")
+        gpus = taken_gpus
+    data = gpus // model_gpus
     micro = wording.count(row.get("micro_batch"))
     batch, local = wording.count(row.get("global_batch")), wording.count(row.get("local_batch"))
     if batch is None:
@@ -480,10 +503,13 @@ def _read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software
         context *= data // math.gcd(data, batch)
         data = math.gcd(data, batch)
     if micro is None:
-        whole = local if pipeline == 1 else None  # under a pipeline a local batch is cut into micro-batches
-        # a split model is large, and takes one sequence at a time; a whole one some 8,192 tokens
-        room = whole or (max(1, int(8192 // sequence)) if pipeline * tensor == 1 else 1)
-        micro = max(1, min(room, (batch or data * room) // data))
+        if local and pipeline == 1:  # under a pipeline a local batch is cut into micro-batches
+            usual = local
+        elif pipeline * tensor == 1:  # a model that fits whole takes some 8,192 tokens at a time
+            usual = max(1, int(8192 // sequence))
+        else:  # one that is split is large, and takes one sequence
+            usual = 1
+        micro = max(1, min(usual, (batch or data * usual) // data))
         notes.append(f"micro-batch assumed {micro}")
     if batch is None:
         batch = data * micro * (1 if pipeline == 1 else 4 * pipeline)  # so that a fifth of a pipeline is idle at most

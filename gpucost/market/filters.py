@@ -31,7 +31,10 @@ def usual(market: Market) -> NDArray[np.bool_]:
 
 
 def placeless(market: Market, catalog: Catalog, request: Any) -> Market:
-    """Return the market with the count of offers that a region leaves out because they name none."""
+    """Return the market with the count of offers that a region leaves out because they name none.
+
+    They are counted for a warning: such an offer may well be in the region.
+    """
     if not request.region:
         return market
     offers = catalog.offers(request.gpu, request.provider, None, request.option)
@@ -44,6 +47,7 @@ def asked_for(market: Market, catalog: Catalog, request: Any) -> NDArray[np.bool
         return np.array([offer.provider == _OWN_PRICE for offer in market.facts.offers], bool)
     facts = market.facts
     placed = placed_in(market, catalog, {name: getattr(request, name) for name in FILTERS})
+    # each further filter that the request names narrows what remains
     remaining = np.ones(len(facts.offers), bool)
     if request.exclude_provider:
         excluded_ids = {offer.offer_id for offer in catalog.offers(provider=request.exclude_provider)}
@@ -117,15 +121,15 @@ def at_own_price(market: Market, catalog: Catalog, request: Any) -> Market:
 
 def no_price(market: Market, catalog: Catalog, request: Any) -> PriceMissingError:
     """Return the error that says which filters let nothing through, and where offers are."""
-    named = {name: getattr(request, name) for name in FILTERS}
-    filters = ", ".join(f"--{name} {value}" for name, value in named.items() if value) or "the catalog"
-    sold = [offer.region for offer in catalog.offers(request.gpu, request.provider, None, request.option)]
+    values = {name: getattr(request, name) for name in FILTERS}
+    filters = ", ".join(f"--{name} {value}" for name, value in values.items() if value) or "the catalog"
+    regions = [offer.region for offer in catalog.offers(request.gpu, request.provider, None, request.option)]
     # the narrowest wider region in which there is something, such as europe for germany
-    around = catalog.regions.around(request.region, sold) if request.region else None
+    around = catalog.regions.around(request.region, regions) if request.region else None
     hint = f" Try --region {around[0]!r}, with {around[1]} of them." if around else " Widen one of the filters."
     notice = old_prices(catalog.as_of.isoformat(), catalog.version)
     # prices that are too old to be offers say when there last was one
-    allowed, expired = catalog.offer_filter(**named), ""
+    allowed, expired = catalog.offer_filter(**values), ""
     old = [row for row in catalog.price_rows if row["ended"] == EXPIRED and admits(allowed, row)]
     if old:
         newest = max(row["observed_on"] for row in old)
@@ -136,11 +140,14 @@ def no_price(market: Market, catalog: Catalog, request: Any) -> PriceMissingErro
     )
 
 
-def said_of_larger(catalog: Catalog, gpu: str, gpus: int, provider: str | None) -> str:
-    """Say whether a machine of so many accelerators was once on sale, or never on record."""
+def history_of_larger(catalog: Catalog, gpu: str, gpus: int, provider: str | None) -> str:
+    """Say of machines of so many accelerators that none is on record, or when one was last on sale.
+
+    Where one is on sale now there is nothing to say.
+    """
     ids = {chip.id for chip in catalog.accelerators(gpu)}
     sellers = catalog.offer_filter(gpu, provider, None, None)["provider"]
-    # ended ones too: they say whether such a machine was ever on sale
+    # offers that ended count too: they say whether such a machine was ever on sale
     large = [
         row
         for row in catalog.price_rows

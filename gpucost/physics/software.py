@@ -1,7 +1,8 @@
 """Software as a covariate: which class of training stack a framework's name stands for, and how old it was.
 
 Classes share host overheads, fusion and overlap. A name that is not known is "unknown": the mean of
-a vendor's stack, sharded PyTorch and eager scripts, with a wider range. Names of sources or rows are never looked at.
+a vendor's stack, sharded PyTorch and eager scripts, with a wider range. Only the framework counts, never the name of
+a source or a row: the model is judged by those rows.
 """
 
 import re
@@ -12,7 +13,9 @@ from gpucost.words import CLASSES as CLASSES
 
 
 def software_class(framework: str | None, compiled: bool | None = None) -> str:
-    """Return the class of a framework's name; what compiles plain PyTorch is sharded, what does not eager.
+    """Return the class of a framework's name, or "unknown".
+
+    Plain PyTorch is "sharded" where the row says that it is compiled, and "eager" where it says that it is not.
 
     >>> software_class("Megatron-Bridge/NeMo 25.09"), software_class("Megatron-LM"), software_class(None)
     ('vendor', 'megatron', 'unknown')
@@ -20,10 +23,13 @@ def software_class(framework: str | None, compiled: bool | None = None) -> str:
     'eager'
     """
     text = (framework or "").lower()
-    # the first pattern that is met counts: NeMo, which names Megatron as well, comes before it
-    name_class = next(
-        (name for pattern, name in beside(__file__, "frameworks")[1:] if re.search(pattern, text)), "unknown"
-    )
+    name_class = "unknown"
+    # the first pattern that matches counts: NeMo, whose names may hold Megatron's as well, stands before it
+    _, *patterns = beside(__file__, "frameworks")
+    for pattern, pattern_class in patterns:
+        if re.search(pattern, text):
+            name_class = pattern_class
+            break
     if compiled is None or name_class not in ("sharded", "eager"):
         return name_class
     return "sharded" if compiled else "eager"
@@ -38,6 +44,6 @@ def decimal_year(day: str | date | None, default: float) -> float:
     match = re.match(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", str(day or ""))
     if match is None:
         return default
-    # what is not stated counts as the first: a year as its January; days of 365ths, for nothing here turns on one
-    year, month, of_month = (int(part) if part else 1 for part in match.groups())
-    return year + (month - 1) / 12 + (of_month - 1) / 365
+    # a missing month or day counts as the first; a leap day more or less changes no software's age
+    year, month, day_of_month = (int(part) if part else 1 for part in match.groups())
+    return year + (month - 1) / 12 + (day_of_month - 1) / 365

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpucost.physics.blocks import NORM_VECTORS, Sums, sums_of
-from gpucost.physics.columns import ColumnStruct, Flags, Floats, remembered
+from gpucost.physics.columns import RECOMPUTES, ColumnStruct, Flags, Floats, remembered
 from gpucost.types import Architecture
 
 _SINKS = ("gpt-oss", "gpt_oss")  # families whose attention has a learned sink in every head
@@ -90,6 +90,7 @@ def stack(architectures: Sequence[Architecture]) -> Shape:
 
 @remembered
 def _alone(architecture: Architecture) -> Shape:
+    """Return the shape of one architecture; a record can be remembered where a list of them cannot."""
     return _stacked([architecture])
 
 
@@ -239,8 +240,8 @@ def expert_ffn_flop(shape: Shape) -> Floats:
 @remembered
 def layers_linear_flop(shape: Shape) -> Floats:
     """Return the FLOP per token of all layers' matrices, forward, without logits: 2 per weight that it meets."""
-    met = shape.attention_weights + shape.dense_weights + shape.visited_weights + shape.shared_weights
-    return 2 * (met + shape.router_weights + shape.reused_weights)
+    weights = shape.attention_weights + shape.dense_weights + shape.visited_weights + shape.shared_weights
+    return 2 * (weights + shape.router_weights + shape.reused_weights)
 
 
 def logits_flop(shape: Shape) -> Floats:
@@ -316,11 +317,11 @@ def hardware_flop(
     Full recomputation repeats the forward pass of the layers; selective repeats the attention core, which a fused
     kernel repeats anyway in its backward pass (5 products instead of 4: arXiv:2307.08691, section 3.1.2).
     """
-    code = np.asarray(recompute)
+    code = np.asarray(recompute)  # into RECOMPUTES: none, selective, full
     core = attention_flop(shape, sequence_tokens, flash)  # a kernel that is not fused computes what the mask drops
-    repeats = np.where(code == 2, 1.0, 0.0)
+    repeats = np.where(code == RECOMPUTES.index("full"), 1.0, 0.0)
     # backward passes of fused kernels make the scores again, one product more than the two forward: half a pass
-    core_repeats = np.where(flash, 0.5 + repeats, np.where(code >= 1, 1.0, 0.0))
+    core_repeats = np.where(flash, 0.5 + repeats, np.where(code == RECOMPUTES.index("none"), 0.0, 1.0))
     layers = layers_linear_flop(shape)
     linear = 3 * (layers + logits_flop(shape) + mtp_flop(shape)) + repeats * layers
     return linear + (3 + core_repeats) * core

@@ -16,7 +16,7 @@ from gpucost.refresh.source import Desk, Source
 from gpucost.store.client import FetchError
 
 ADDRESS = "https://dstack-gpu-pricing.s3.eu-west-1.amazonaws.com"
-NAMES = source.providers("gpuhunt")  # of archives and files, and ours
+NAMES = source.providers("gpuhunt")  # the name of an archive or file -> the name of its provider here
 _COLUMNS = ("instance_name", "location", "price", "cpu", "memory", "gpu_count", "gpu_name", "gpu_memory", "spot")
 _VERSION = re.compile(r"(\d{4})(\d\d)(\d\d)(-\d+)?")
 _MOST_BYTES = 512e6  # of an archive, unpacked
@@ -42,14 +42,16 @@ def fetch(desk: Desk) -> None:
 
 
 def _version(desk: Desk, place: str) -> tuple[str, date]:
+    """Return the newest version of the catalog at a place, and the day on which its prices were seen."""
     text = desk.client.body(f"{ADDRESS}/{place}/version", most_bytes=200).decode("ascii", "replace").strip()
+    match = _VERSION.fullmatch(text)
     try:
-        version = _VERSION.fullmatch(text)
-        if version is None:
+        if match is None:
             raise ValueError
-        return text, min(date(int(version[1]), int(version[2]), int(version[3])), desk.today)
+        seen_on = date(int(match[1]), int(match[2]), int(match[3]))  # raises where there is no such day
     except ValueError:
         raise UsageError("it names no version of its catalog: its format has changed.") from None
+    return text, min(seen_on, desk.today)  # a clock ahead of ours does not make a price of tomorrow
 
 
 def _read_archive(desk: Desk, url: str, seen_on: date, file_name: str, only: str | None = None) -> None:
@@ -77,6 +79,7 @@ def read(desk: Desk, file: Path, provider: str, seen_on: date) -> None:
     option = f"""CASE WHEN contains({flags}, 'dws') AND contains({flags}, 'calendar') THEN 'calendar'
         WHEN contains({flags}, 'dws') THEN 'flex_start' WHEN lower(spot) IN ('true', '1') THEN 'spot'
         WHEN lower(spot) IN ('false', '0') THEN 'on_demand' ELSE 'not said' END"""
+    # Google publishes no price on demand for its a3-edgegpu (pricing/price_gaps.csv)
     desk.select(f"""SELECT '{provider}' AS provider, instance_name AS instance_type, gpu_name AS listed_as,
         try_cast(gpu_memory AS DOUBLE) AS gpu_memory_gib,
         {source.cell_sql("gpu_count", "INTEGER")} AS gpus, {region} AS region, {tier} AS tier, {option} AS option,

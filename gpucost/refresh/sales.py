@@ -62,15 +62,12 @@ def judge_sales(
     """Make the table `part` of what is sold where, with the same kind of verdict as prices get."""
     verdict = CandidateVerdict()
     listed = _rows_of_lists(desk, verdict)
-    # what each list said last: in the store, else in what is shipped
+    # what each list said last, whether that was shipped or is in the store: of its versions the newest
     refreshed = list(_rows(desk, f"SELECT * FROM read_parquet({file_name(earlier)})")) if earlier is not None else []
     versions: dict[_ListName, dict[str, dict[Place, Row]]] = defaultdict(lambda: defaultdict(dict))
     for row in (*known.sales, *refreshed):
         versions[row["provider"], row["list"]][row["source_id"]][row["machine"], row["region"]] = dict(row)
-    before = {
-        name: max(by_source.values(), key=lambda rows: max(row["observed_on"] or date.min for row in rows.values()))
-        for name, by_source in versions.items()
-    }
+    before = {name: max(by_source.values(), key=_newest_day) for name, by_source in versions.items()}
     _keep_apart(desk, known, listed, earlier_unknown)
     part: list[Row] = []
     for name, rows in listed.items():
@@ -103,6 +100,7 @@ def _rows_of_lists(desk: Desk, verdict: CandidateVerdict) -> dict[_ListName, dic
             zones[row["provider"], row["list"], machine, row["region"], row["evidence"]].append(row)
     listed: dict[_ListName, dict[Place, Row]] = defaultdict(dict)
     for (provider, name, machine, region, evidence), rows in zones.items():
+        days = [row["observed_on"] for row in rows if row["observed_on"]]
         listed[provider, name][machine, region] = {
             "provider": provider,
             "machine": machine,
@@ -112,11 +110,14 @@ def _rows_of_lists(desk: Desk, verdict: CandidateVerdict) -> dict[_ListName, dic
             "spot": _either(row["spot"] for row in rows),
             "list": name,
             "evidence": evidence,
-            "observed_on": min(
-                max((row["observed_on"] for row in rows if row["observed_on"]), default=desk.today), desk.today
-            ),
+            "observed_on": min(max(days, default=desk.today), desk.today),  # a list may be dated ahead of us
         }
     return listed
+
+
+def _newest_day(rows: Mapping[Place, Row]) -> date:
+    """Return the day on which the newest of some rows was seen; the first of all days where none says."""
+    return max(row["observed_on"] or date.min for row in rows.values())
 
 
 def _either(marks: Iterable[bool | None]) -> bool | None:
@@ -138,13 +139,13 @@ def _keep_apart(
                 is_priced = any(name.startswith(machine.lower()) for name in names)
             else:
                 is_priced = machine.lower() in names
+            # where no price of a seller is known at all, a machine is not suspect for want of one
             if provider in sellers and not is_priced:
                 apart[provider, machine, None] = "machine without a price"
+                del rows[machine, region]
             elif (provider, region) not in known.regions:
                 apart[provider, machine, region] = "a region that is not known"
-            else:
-                continue
-            del rows[machine, region]
+                del rows[machine, region]
     columns = {"provider": "VARCHAR", "description": "VARCHAR", "region": "VARCHAR", "option": "VARCHAR"}
     columns |= {"usd_per_hour": "DOUBLE", "reason": "VARCHAR"}
     load(desk, "unread", columns, [(*key, None, None, reason) for key, reason in apart.items()])
@@ -161,7 +162,10 @@ def _publishable(
     before: Mapping[Place, Row],
     accept: bool,
 ) -> Sequence[Row]:
-    """Return the rows of a list that are to be published; a list that lost too much says nothing."""
+    """Return the rows of a list that are to be published, and count them in the verdict.
+
+    A list that lost too much says nothing: the caller keeps what it said before.
+    """
     if not rows:
         return ()
     if len(before) >= _FEW_ROWS and len(rows) < LEAST_COVERAGE * len(before) and not accept:
@@ -170,24 +174,25 @@ def _publishable(
             " publishes them nevertheless"
         )
         return ()
-    regions, were = _regions(rows), _regions(before)
-    today = {"source_id": desk.source_id}
-    published = {place: {**row, **today} for place, row in rows.items()}
-    for machine, earlier_regions in were.items():
-        now = regions.get(machine, set())
+    regions_by_machine = _regions(rows)
+    # rows that stand for those before are published by this refresh too
+    origin = {"source_id": desk.source_id}
+    published = {place: {**row, **origin} for place, row in rows.items()}
+    for machine, earlier_regions in _regions(before).items():
         # a machine that is listed nowhere any more is withdrawn; of a few regions half may well go
-        if machine not in regions or len(earlier_regions) < _FEW_REGIONS or accept:
+        if machine not in regions_by_machine or len(earlier_regions) < _FEW_REGIONS or accept:
             continue
-        if len(now & earlier_regions) < _KEPT_REGIONS * len(earlier_regions):
+        regions = regions_by_machine[machine]
+        if len(regions & earlier_regions) < _KEPT_REGIONS * len(earlier_regions):
             reason = "sold in less than half of its regions"
             verdict.held[reason] = verdict.held.get(reason, 0) + 1
             shown = verdict.examples.setdefault(reason, [])
             if len(shown) < _EXAMPLES:
-                shown.append(f"{name[0]} {machine} {len(earlier_regions)} to {len(now)}")
-            for region in now:
+                shown.append(f"{name[0]} {machine} {len(earlier_regions)} to {len(regions)}")
+            for region in regions:
                 del published[machine, region]
             for region in earlier_regions:
-                published[machine, region] = {**before[machine, region], **today}
+                published[machine, region] = {**before[machine, region], **origin}
     marks, both = ("on_demand", "spot", "zones"), published.keys() & before.keys()
     changed = sum(any(published[key][mark] != before[key].get(mark) for mark in marks) for key in both)
     verdict.new += len(published.keys() - before.keys())
@@ -198,6 +203,7 @@ def _publishable(
 
 
 def _regions(rows: Iterable[Place]) -> dict[str, set[str]]:
+    """Return the regions of each machine."""
     regions: dict[str, set[str]] = defaultdict(set)
     for machine, region in rows:
         regions[machine].add(region)

@@ -220,7 +220,7 @@ class _Workbook:
             self.native_charts += static.write_document(self.book, sheet, document(part))
             if part.get("kind") == "mix":
                 name = mix.NAME if len(self.statics) == 1 else _sheet_name(f"{mix.NAME} {title}", number)
-                cost = mix.write_mix(self.book, self.book.sheet(name, mix.WIDTHS), part)
+                cost = mix.write_mix(self.book.sheet(name, mix.WIDTHS), part)
                 decision.write_mix_page(self.book, self.pages[title], cast(Mix, part), cost)
         return offers_range
 

@@ -381,7 +381,7 @@ def _beside_larger(error: NothingFitsError, request: TrainingRequest, catalog: C
     # of several accelerators, or where something else is wrong, a larger machine is no answer
     if request.gpus is None or request.gpu is None or "," in request.gpu or "can host" not in str(error):
         return error
-    larger = filters.said_of_larger(catalog, request.gpu, request.gpus, request.provider)
+    larger = filters.history_of_larger(catalog, request.gpu, request.gpus, request.provider)
     return NothingFitsError(f"{error}{larger}").offering(**error.change).reaching(**error.nearest)
 
 

@@ -1,4 +1,4 @@
-"""Serving a transformer: the time of one forward pass, of a decode step, of a prompt, and the cache that fits.
+"""Serving a transformer: the time of a forward pass, a decode step, a prompt, a wait, and the cache that fits.
 
 A pass reads the weights that its tokens need and multiplies by them; products of few tokens are bound by the reading,
 products of many by the multiplying. Attention reads the cache. Layers cost a fixed time each, ranks exchange twice per
@@ -11,6 +11,19 @@ import numpy as np
 from gpucost.physics.columns import ColumnStruct, Flags, Floats
 from gpucost.physics.serving.cases import ModelWork, Options, ServingCase
 from gpucost.units import GIGA, MICRO, MILLI, NANO, TERA
+
+_BEND = 2.5  # exponent of the smooth maximum of reading and multiplying
+_HOST_BEND = 3.0  # exponent of the smooth maximum of device and host
+USABLE_MEMORY = 0.90  # share of the device memory that engines take by default (vLLM: gpu_memory_utilization)
+TIGHT_MEMORY = 0.98  # the share that people raise it to where a model else does not fit (vLLM issue 2248, on an A2)
+_CONTEXT_GB = 0.6  # driver context, communicators and libraries of one process; with one rank and no graphs 0.4
+_TIGHT_CONTEXT_GB = 0.4
+LARGE_MEMORY_GB = 75.0  # chips from here on read prompts in larger pieces (vLLM, arg_utils.py: 70 GiB)
+PASS_TOKENS, LARGE_PASS_TOKENS, _TIGHT_PASS_TOKENS = 2048.0, 8192.0, 512.0  # tokens of one pass
+_SCORED, _LARGE_SCORED, TIGHT_SCORED = 256.0, 1024.0, 4.0  # sequences whose logits one pass holds
+_NODE_RANKS = 8  # ranks up to which attention data parallel gathers tokens rather than routing them
+_ROUTING_LAYERS = 2.0  # dense layers with as many kernels as routing adds where none are fused: 28 beside a layer's 14
+_PROMPT_CHUNK_TOKENS = 512.0  # tokens of a prompt that follow each other through pipeline stages
 
 # --- Waiting for a free place in a batch: the part of the time to the first token that is a queue and no physics.
 #
@@ -43,18 +56,7 @@ def prompt_wait_s(load: Floats, prompt_time_fraction: Floats, prompt_s: Floats) 
     return rho / (1 - rho) * prompt_s
 
 
-_BEND = 2.5  # exponent of the smooth maximum of reading and multiplying
-_HOST_BEND = 3.0  # exponent of the smooth maximum of device and host
-USABLE_MEMORY = 0.90  # share of the device memory that engines take by default (vLLM: gpu_memory_utilization)
-TIGHT_MEMORY = 0.98  # the share that people raise it to where a model else does not fit (vLLM issue 2248, on an A2)
-_CONTEXT_GB = 0.6  # driver context, communicators and libraries of one process; with one rank and no graphs 0.4
-_TIGHT_CONTEXT_GB = 0.4
-LARGE_MEMORY_GB = 75.0  # chips from here on read prompts in larger pieces (vLLM, arg_utils.py: 70 GiB)
-PASS_TOKENS, LARGE_PASS_TOKENS, _TIGHT_PASS_TOKENS = 2048.0, 8192.0, 512.0  # tokens of one pass
-_SCORED, _LARGE_SCORED, TIGHT_SCORED = 256.0, 1024.0, 4.0  # sequences whose logits one pass holds
-_NODE_RANKS = 8  # ranks up to which attention data parallel gathers tokens rather than routing them
-_ROUTING_LAYERS = 2.0  # dense layers with as many kernels as routing adds where none are fused: 28 beside a layer's 14
-_PROMPT_CHUNK_TOKENS = 512.0  # tokens of a prompt that follow each other through pipeline stages
+# --- One pass: what its products, its attention, its exchanges and the host take, and the steps made of it.
 
 
 def _smooth_max(first: Floats, second: Floats, bend: float = _BEND) -> Floats:
@@ -67,6 +69,17 @@ def _smooth_max(first: Floats, second: Floats, bend: float = _BEND) -> Floats:
     largest = np.maximum(np.maximum(first, second), 1e-30)
     smaller = np.minimum(first, second) / largest
     return largest * (1 + smaller**bend) ** (1 / bend)
+
+
+def _fullest_part(count: Floats, parts: Floats) -> Floats:
+    """Return what one of several parts holds of so many tokens or sequences, divided evenly.
+
+    A single one is whole in one part, for which the others wait.
+
+    >>> _fullest_part(np.array([1.0, 16.0]), np.array([8.0, 8.0]))
+    array([1., 2.])
+    """
+    return np.maximum(count / parts, np.minimum(count, 1.0))
 
 
 def distinct_experts(experts: Floats, per_token: Floats, tokens: Floats) -> Floats:
@@ -101,8 +114,7 @@ def linear_s(case: ServingCase, tokens: Floats, scored: Floats) -> Floats:
     the time of a whole tile of the matrix units: what binds H20, whose units are a fifth of those of an H200.
     """
     w, p, b, r, chip = case.work, case.placement, case.bytes, case.rates, case.chip
-    # tokens of one data-parallel rank; a single token is on one of them, for which the others wait
-    local = np.maximum(tokens / p.data, np.minimum(tokens, 1.0))
+    local = _fullest_part(tokens, p.data)
     spread = p.tensor * p.data
     rows = np.maximum(local, r.tile_rows)
     plain = b.attention >= 2.0  # kept at 16 bits, where the rest is quantised
@@ -116,24 +128,19 @@ def linear_s(case: ServingCase, tokens: Floats, scored: Floats) -> Floats:
     # hold and read each expert once, the busiest one more than its share.
     read = distinct_experts(w.expert_count, w.experts_per_token, np.maximum(tokens, 1.0) ** r.routing_exponent)
     uneven = np.where(p.expert > 1, r.imbalance, 1.0) / spread
+    expert_flop = 2 * w.moe_layers * w.experts_per_token * w.expert * tokens
     experts = _smooth_max(
         _quantised_read_s(w.moe_layers * w.expert * read, case, r.experts) * uneven,
-        2
-        * w.moe_layers
-        * w.experts_per_token
-        * w.expert
-        * tokens
-        * uneven
-        / (chip.matrix_tflops * TERA * r.matrix_experts),
+        expert_flop * uneven / (chip.matrix_tflops * TERA * r.matrix_experts),
     )
     head = _smooth_max(
         _seconds_to_read(w.head / p.tensor, b.head, case, r.weights_half),
         2 * w.head * scored / p.data / p.tensor / half,
     )
     # the offloaded share of the weights comes over the host link once per pass, while the device computes
-    offloaded = case.options.offloaded * weight_bytes(case) / p.gpus
-    host = offloaded / (chip.host_gb_per_s * GIGA)
-    return np.maximum(attention + dense + np.where(w.expert_count > 0, experts, 0.0) + head, host)
+    offloaded_bytes = case.options.offloaded * weight_bytes(case) / p.gpus
+    host_link = offloaded_bytes / (chip.host_gb_per_s * GIGA)
+    return np.maximum(attention + dense + np.where(w.expert_count > 0, experts, 0.0) + head, host_link)
 
 
 def elementwise_s(case: ServingCase, tokens: Floats) -> Floats:
@@ -205,7 +212,7 @@ def exchange_s(case: ServingCase, tokens: Floats) -> Floats:
     its experts, and back instead.
     """
     w, p, r, chip = case.work, case.placement, case.rates, case.chip
-    local = np.maximum(tokens / p.data, np.minimum(tokens, 1.0))
+    local = _fullest_part(tokens, p.data)
     message = local * w.hidden * 2.0  # 16-bit values
     rate = chip.link_gb_per_s * GIGA * r.link
     doublings = np.log2(np.maximum(p.tensor, 2.0))
@@ -241,7 +248,7 @@ def decode_step(case: ServingCase, sequences: Floats, context: Floats, prompt_s:
     draft + 1 tokens per sequence in one step. Host work hides behind the device in modern engines.
     """
     w, p, r, o = case.work, case.placement, case.rates, case.options
-    staged = np.maximum(sequences / p.pipeline, np.minimum(sequences, 1.0))  # sequences that are in one stage
+    staged = _fullest_part(sequences, p.pipeline)  # sequences that are in one stage
     scored = staged * (1 + o.draft_tokens)
     linear = linear_s(case, scored, scored) + elementwise_s(case, scored)
 
@@ -274,13 +281,13 @@ def decode_step(case: ServingCase, sequences: Floats, context: Floats, prompt_s:
     step = np.where(r.overlapped, _smooth_max(device, host, _HOST_BEND), device + host)
     step = step + r.served_ms * MILLI + r.served_sequence_us * staged / p.data * MICRO
     return StepParts(
-        linear * r.engine,
-        attention * r.engine,
-        latency * r.engine,
-        exchange * r.engine,
-        step - device,  # what waiting for the host adds
-        np.broadcast_to(np.asarray(prompt_s, dtype=np.float64), step.shape),
-        step + prompt_s,
+        linear_s=linear * r.engine,
+        attention_s=attention * r.engine,
+        latency_s=latency * r.engine,
+        exchange_s=exchange * r.engine,
+        host_s=step - device,  # what waiting for the host adds
+        prompt_s=np.broadcast_to(np.asarray(prompt_s, dtype=np.float64), step.shape),
+        total_s=step + prompt_s,
     )
 
 
@@ -318,8 +325,8 @@ def prompt_s(case: ServingCase, prompt_tokens: Floats, prompts: Floats | float =
     chunks = np.maximum(tokens / _PROMPT_CHUNK_TOKENS, 1.0)
     staged = work * (p.pipeline - 1 + chunks) / (p.pipeline * chunks) if np.any(p.pipeline > 1) else work
     device = (staged + latency_s(case)) * r.prefill * r.engine
-    host = r.host_ms + r.served_ms + r.arrival_ms * count
-    return _smooth_max(device, launched_s(case, r.prompt_layer_us), _HOST_BEND) + host * MILLI
+    host_ms = r.host_ms + r.served_ms + r.arrival_ms * count
+    return _smooth_max(device, launched_s(case, r.prompt_layer_us), _HOST_BEND) + host_ms * MILLI
 
 
 def prompts_share_s(
@@ -334,7 +341,7 @@ def prompts_share_s(
     together = np.maximum(starting, 1.0)
     separate = prompt_s(case, prompt_tokens, together)
     fresh = np.maximum(prompt_tokens * (1 - case.options.prefix_hit), 1.0) * together
-    staged = np.maximum(sequences / case.placement.pipeline, np.minimum(sequences, 1.0))
+    staged = _fullest_part(sequences, case.placement.pipeline)
     products = linear_s(case, staged + fresh, staged + together) - linear_s(case, staged, staged)
     products = products + elementwise_s(case, fresh)
     sent = exchange_s(case, staged + fresh) - exchange_s(case, staged)
@@ -409,8 +416,8 @@ def capacity_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: 
 
 def usual_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
     """Return the sequences whose cache fits at once in the share of the memory that engines take by default."""
-    each = _running_bytes(case, prompt_tokens, output_tokens)
-    return np.maximum(np.floor(free_memory_bytes(case) / each), 0.0)
+    bytes_per_sequence = _running_bytes(case, prompt_tokens, output_tokens)
+    return np.maximum(np.floor(free_memory_bytes(case) / bytes_per_sequence), 0.0)
 
 
 def _running_bytes(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
