@@ -24,15 +24,20 @@ from benchmarks.fuzz.rounds import round_trip
 from benchmarks.fuzz.valid import valid
 from benchmarks.fuzz.waits import racing, waiting
 
+_MOST_S, _MOST_GB = 40, 2.0  # of one command and the processes that it starts; a query may run for 15 s
+
 
 def library(case: Case) -> None:
     """Ask a function of the library, and print its answer as JSON."""
     import gpucost
 
     answer = getattr(gpucost, case.arguments[0])(**case.inputs)
-    repr(answer), str(answer)
+    # what a notebook shows may not break either
+    repr(answer)
+    str(answer)
     if hasattr(answer, "to_dict"):  # a column of cases has none
-        answer._repr_html_(), answer.to_frame()
+        answer._repr_html_()
+        answer.to_frame()
         print(json.dumps(answer.to_dict()))
 
 
@@ -50,6 +55,8 @@ def tool(case: Case) -> None:
 
 def page(case: Case) -> None:
     """Ask for an address of the page, past the network."""
+    from starlette.requests import Request
+
     from gpucost.page import app
 
     # fields of a form, or a query as a hostile hand writes it
@@ -59,8 +66,6 @@ def page(case: Case) -> None:
         "type": "http", "method": "GET", "path": f"/t/{kind}/{name}", "headers": [],
         "query_string": query.encode("utf-8", "surrogatepass"), "path_params": {"name": name},
     }  # fmt: skip
-    from starlette.requests import Request
-
     response = {"api": app._answer, "export": app._export, "file": app._file}[kind](Request(scope))
     body = bytes(response.body)
     if response.status_code == 500:
@@ -71,10 +76,10 @@ def page(case: Case) -> None:
         print(body.decode())
 
 
-# ── disturbed ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── disturbed, or watched for what they take ──────────────────────────────────────────────────────────────────────────
 
 
-def _whole(target: Path, old: bytes) -> None:
+def _refuse_partial(target: Path, old: bytes) -> None:
     """Refuse a file that is neither what stood there nor a complete new one."""
     data = target.read_bytes() if target.exists() else b""
     if data == old:
@@ -91,38 +96,40 @@ def _whole(target: Path, old: bytes) -> None:
 
 
 def killed(case: Case) -> None:
-    """End a writer by force after a while: the old or the new file stands, and the next writer tidies up."""
-    target = Path(case.arguments[-1])
-    old = target.read_bytes() if target.exists() else b""
-    number = forked(command)
-    time.sleep(case.inputs)
-    os.kill(number, signal.SIGKILL)
-    exit_code(number)
-    _whole(target, old)
+    """End a writer by force after a while: the old or the new file stands, and the next writer is not hindered."""
     from gpucost.store.files import write_text
 
+    target = Path(case.arguments[-1])
+    old = target.read_bytes() if target.exists() else b""
+    process = forked(command)
+    time.sleep(case.inputs)
+    os.kill(process, signal.SIGKILL)
+    exit_code(process)
+    _refuse_partial(target, old)
     write_text(target, "after\n")
 
 
 def interrupted(case: Case) -> None:
-    """Press Ctrl-C after a while: the command ends with 130, or was done before."""
+    """Press Ctrl-C after a while: the command ends without an error of the program, or was done before."""
 
     def work() -> None:
+        # as in a terminal: whoever starts many cases in the background may have it ignored
         signal.signal(signal.SIGINT, signal.default_int_handler)
         command()
 
-    number = forked(work)
+    process = forked(work)
     time.sleep(case.inputs)
-    os.kill(number, signal.SIGINT)
-    exit_code(number)
+    os.kill(process, signal.SIGINT)
+    exit_code(process)
 
 
 def processes(case: Case) -> None:
     """Let several processes write one file at once: each succeeds, and the file is that of one of them."""
-    codes = [exit_code(number) for number in [forked(command) for _ in range(case.inputs)]]
-    if set(codes) - {0}:
+    running = [forked(command) for _ in range(case.inputs)]  # all of them, before one is waited for
+    codes = [exit_code(process) for process in running]
+    if any(codes):
         raise InternalError(f"exit codes {codes} of processes at once")
-    _whole(Path(case.arguments[-1]), b"")
+    _refuse_partial(Path(case.arguments[-1]), b"")
 
 
 def threads(case: Case) -> None:
@@ -181,27 +188,25 @@ def _all_files() -> set[str]:
     return {str(path) for path in Path().rglob("*") if path.is_file()}
 
 
-MOST_S, MOST_GB = 40, 2.0  # of one command and the processes that it starts; a query may run for 15 s
-
-
 def whole(case: Case) -> None:
     """Run a command in a process of its own, whose memory and processor are counted with those of its children."""
-    del case
+    del case  # a face takes one; the command line stands in sys.argv
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent_s = used.ru_utime + used.ru_stime
     # a program that is started from a fork begins with the peak of the process that forked it
-    ours = max(used.ru_maxrss, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    parent_peak_kb = max(used.ru_maxrss, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     code = exit_code(forked(program))
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if (seconds := used.ru_utime + used.ru_stime - spent_s) > MOST_S:
+    if (seconds := used.ru_utime + used.ru_stime - spent_s) > _MOST_S:
         raise InternalError(f"{sys.argv[1]} takes {seconds:.0f} s of the processor")
-    if (gigabytes := used.ru_maxrss * 1024 / 1e9) > MOST_GB and used.ru_maxrss > ours:
+    if (gigabytes := used.ru_maxrss * 1024 / 1e9) > _MOST_GB and used.ru_maxrss > parent_peak_kb:
         raise InternalError(f"{sys.argv[1]} takes {gigabytes:.1f} GB")
     if code < 0:  # killed, as the system does where memory ends
         raise InternalError(f"exit code {code} of {sys.argv[1]}")
     sys.exit(code)
 
 
+# by name, as cases and their saved files call them
 FACES: dict[str, Callable[[Case], None]] = {
     face.__name__: face
     for face in (

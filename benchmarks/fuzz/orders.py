@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 from benchmarks.fuzz.cases import Case, InternalError
 from benchmarks.fuzz.meaning import faults_of
 
-_SLACK = 1e-9, 0.05  # relative, and in USD: each line of a bill is rounded to a cent
+_SLACK_FRACTION = 1e-9  # floating point: sums in another order
+_SLACK_USD = 0.05  # each line of a bill is rounded to a cent
 DAY = "2026-11-20"
 MODELS = ("1b", "8b", "32b", "70b", "405b", "mixtral-8x7b", "gpt-oss-120b", "deepseek-v3", "qwen3-30b-a3b")
 GPUS = (None, "h100-sxm", "h200", "a100-80gb", "b200", "l40s", "l4", "t4", "v100-16gb", "rtx-4090", "mi300x", "gb200")
-# each leaves a part of the offers
+# arguments that narrow the choice: each leaves a part of the offers
 FILTERS = {
     "provider": ["aws", "lambda", "coreweave", "gcp", "vast"],
     "option": ["on_demand", "spot", "reserved"],
@@ -43,8 +44,8 @@ def orders(random: Random) -> Case:
     # training has the most that may change, and the most engines below it
     name = random.choice([*["estimate"] * 4, *["inference"] * 2, "tco", "mix", "fit"])
     change = random.choice(list(QUESTIONS[name].changes))
-    less, more = QUESTIONS[name].changes[change](random, QUESTIONS[name].base(random))
-    return Case([name, change], face="order", inputs=(less, more))
+    pair = QUESTIONS[name].changes[change](random, QUESTIONS[name].base(random))
+    return Case([name, change], face="order", inputs=pair)
 
 
 def order(case: Case) -> None:
@@ -53,23 +54,23 @@ def order(case: Case) -> None:
     from gpucost.errors import GpuCostError
 
     name, change = case.arguments
-    less, more = case.inputs
+    cheaper, dearer = case.inputs
     try:
-        other = _answer(getattr(gpucost, name), more)
+        other = _answer(getattr(gpucost, name), dearer)
     except GpuCostError as error:
-        other = error
+        other = error  # a refusal, judged once the first question is asked
     try:
-        first = _answer(getattr(gpucost, name), less)
+        first = _answer(getattr(gpucost, name), cheaper)
     except GpuCostError as error:
         if not isinstance(other, GpuCostError):
-            raise InternalError(f"{name}, {change}: only {less} is refused: {error}") from None
+            raise InternalError(f"{name}, {change}: only {cheaper} is refused: {error}") from None
         raise
     if isinstance(other, GpuCostError):
         return  # what cannot be had at all may cost anything
     low, high = QUESTIONS[name].figures(first), QUESTIONS[name].figures(other)
     for key in low.keys() & high.keys():  # an offer may be on one side alone
-        if low[key] > high[key] * (1 + _SLACK[0]) + _SLACK[1]:
-            raise InternalError(f"{name}, {change}: {key} {low[key]} of {less} against {high[key]} of {more}")
+        if low[key] > high[key] * (1 + _SLACK_FRACTION) + _SLACK_USD:
+            raise InternalError(f"{name}, {change}: {key} {low[key]} of {cheaper} against {high[key]} of {dearer}")
 
 
 def _answer(ask: Callable[..., Any], arguments: Arguments) -> dict[str, Any]:
@@ -142,12 +143,14 @@ def _set(name: str, low: float, high: float) -> Change:
 
 
 def _more_time(random: Random, base: Arguments) -> Pair:
+    """A later deadline, or none."""
     days = 10 ** random.uniform(0, 2.5)
     longer = random.choice(["none", f"{days * random.uniform(1, 10)}d", f"{days * 1.01}d"])
     return base | {"deadline": longer}, base | {"deadline": f"{days}d"}
 
 
 def _more_chips(random: Random, base: Arguments) -> Pair:
+    """Two chips to choose from, or one of them alone."""
     first, second = random.sample([gpu for gpu in GPUS if gpu], 2)
     return base | {"gpu": f"{first},{second}"}, base | {"gpu": first}
 
@@ -167,8 +170,9 @@ def _cheapest_of(random: Random, base: Arguments) -> Pair:
 
 
 def _looser(random: Random, base: Arguments) -> Pair:
-    name, few = random.choice([("tpot", random.uniform(10, 100)), ("ttft", random.uniform(50, 2000))])
-    return base | {name: f"{few * random.uniform(1, 10)}ms"}, base | {name: f"{few}ms"}
+    """A service that may answer more slowly."""
+    name, limit_ms = random.choice([("tpot", random.uniform(10, 100)), ("ttft", random.uniform(50, 2000))])
+    return base | {name: f"{limit_ms * random.uniform(1, 10)}ms"}, base | {name: f"{limit_ms}ms"}
 
 
 # ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -179,7 +183,7 @@ def _any_gpu(random: Random) -> Arguments:
     return {"gpu": gpu} if gpu else {}
 
 
-def _run(random: Random) -> Arguments:
+def _training_run(random: Random) -> Arguments:
     arguments = _any_gpu(random) | {"model": random.choice(MODELS), "tokens": 10 ** random.uniform(8.5, 12.5)}
     if random.random() < 0.3:
         arguments["sequence"] = random.choice([2048, 32768])
@@ -208,7 +212,7 @@ def _cluster(random: Random) -> Arguments:
 
 
 def _cheapest(figure: str) -> Callable[[dict[str, Any]], Figures]:
-    """Return how the least of a figure over the options is found, and that of each offer of a size given."""
+    """Return what reads the least of a figure over the options; of each offer where all were asked for."""
 
     def figures(answer: dict[str, Any]) -> Figures:
         rows = answer["options"]
@@ -220,12 +224,13 @@ def _cheapest(figure: str) -> Callable[[dict[str, Any]], Figures]:
 
 
 def _of(*names: str) -> Callable[[dict[str, Any]], Figures]:
+    """Return what reads figures of the answer itself."""
     return lambda answer: {name: answer[name] for name in names if answer.get(name) is not None}
 
 
 QUESTIONS = {
     "estimate": Question(
-        _run,
+        _training_run,
         {
             "more time": _more_time,
             "more choice": _filtered,

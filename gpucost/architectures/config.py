@@ -10,8 +10,6 @@ from typing import Any
 from gpucost.errors import DataError
 from gpucost.gate import beside, lists_beside, read_json, shown
 
-# --- A configuration read key by key: every value is checked as it is taken, and what was never taken is known.
-
 _LARGEST = 10**15  # no dimension or count of a model is as large
 MOST_LAYERS = 4096
 
@@ -84,11 +82,18 @@ class Fields:
 
     def raw(self, *names: str) -> Any:
         """Return the first of the named keys that the file sets, else that its class sets by default, else None."""
-        values = (source.get(name) for source in self._known(names) for name in names)
-        return next((value for value in values if value is not None), None)
+        for source in self._sources(names):
+            for name in names:
+                value = source.get(name)
+                if value is not None:
+                    return value
+        return None
 
-    def _known(self, names: tuple[str, ...]) -> tuple[Mapping[str, Any], ...]:
-        """Return where to look: a key that the file sets, be it to null, leaves no room for the class's default."""
+    def _sources(self, names: tuple[str, ...]) -> tuple[Mapping[str, Any], ...]:
+        """Note names as taken, and return where to look for them.
+
+        A key that the file sets, be it to null, leaves no room for the class's default.
+        """
         self.taken.update(names)
         is_set = any(name in self.values for name in names)
         return (self.values,) if is_set else (self.values, self.defaults)
@@ -99,7 +104,7 @@ class Fields:
 
     def maybe(self, *names: str) -> int | None:
         """Return the first of the named keys that is set, as a whole number."""
-        for source in self._known(names):
+        for source in self._sources(names):
             for name in names:
                 value = source.get(name)
                 if isinstance(value, list) and value and all(item == value[0] for item in value):
@@ -116,8 +121,8 @@ class Fields:
     def whole(self, name: str, value: Any) -> int:
         """Check one value: a whole number of zero or more and of sane size."""
         # a bool is an int to Python, and 4096.0 a whole number to whoever wrote the file
-        plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not plain or not 0 <= value <= _LARGEST or value != int(value):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not 0 <= value <= _LARGEST or value != int(value):
             raise self.fail(f"{name} must be a whole number of zero or more, found {shown(value)}")
         return int(value)
 
@@ -126,8 +131,8 @@ class Fields:
         value = self.raw(name)
         if value is None:
             return default
-        plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not plain or not 0 <= value <= _LARGEST:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not 0 <= value <= _LARGEST:
             raise self.fail(f"{name} must be a number of zero or more, found {shown(value)}")
         return float(value)
 
@@ -226,32 +231,42 @@ _REFUSALS = {
 }
 
 
+def _refused_types() -> dict[str, str]:
+    """Return the model types that are refused, each with its key of `_REFUSALS`."""
+    return dict(beside(__file__, "refused")[1:])  # below the heading
+
+
 def refusal_of(name: str) -> str:
     """Return why a model is refused whose name holds a refused model type; nothing where it holds none.
 
     >>> refusal_of("flan-t5-xxl")
     't5 is an encoder with a decoder, no decoder-only language model'
     """
-    refused = dict(beside(__file__, "refused")[1:])
+    refused = _refused_types()
     words = (word for word in re.split(r"[-_/ .]+", name.lower()) if word in refused)
     return next((f"{word} {_REFUSALS[refused[word]]}" for word in words), "")
 
 
-def is_language_model(config: Config, file: str) -> None:
+def class_names(config: Config) -> list[str]:
+    """Return the classes that a configuration names as those of its model."""
+    names = config.get("architectures")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def refuse_other_models(config: Config, file: str) -> None:
     """Refuse what is no decoder-only language model, by what it is."""
     kind = str(config.get("model_type") or "").lower()
     if "_class_name" in config or "_diffusers_version" in config:
         class_name = str(config.get("_class_name") or "a part of a diffusion pipeline")
         raise DataError(f"describes {class_name[:60]}, part of a diffusion model, not a language model", file=file)
-    refused_as = dict(beside(__file__, "refused")[1:]).get(kind)
+    refused_as = _refused_types().get(kind)
+    # what calls itself an encoder with a decoder is refused, also where its type is not listed
     if config.get("is_encoder_decoder") is True and refused_as not in ("no_attention", "encoder"):
         refused_as = "two_stacks"
     if refused_as:
         raise DataError(f"model type {kind!r} {_REFUSALS[refused_as]}", file=file)
-    names = config.get("architectures")
-    classes = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     # LLaDA and Dream write text by filling masks, with a decoder's layers
-    masked = next((name for name in classes if name.endswith("ForMaskedLM")), None)
+    masked = next((name for name in class_names(config) if name.endswith("ForMaskedLM")), None)
     if masked and not kind.startswith(("llada", "dream")):
         raise DataError(f"is a {masked[:60]}: an encoder, not a decoder-only language model", file=file)
     adapted = config.get("peft_type")
@@ -264,19 +279,23 @@ def text_part(config: Config) -> tuple[dict[str, Any], bool]:
 
     Tied embeddings stated outside win over those inside, as in the library that wrote the file.
     """
-    part, nested, tied = dict(config), False, config.get("tie_word_embeddings")
+    part, nested = dict(config), False
+    tied = config.get("tie_word_embeddings")
     for _ in range(3):  # omni models nest a thinker, and in it the text model
         inner = next((part[key] for key in KEYS["text"] if isinstance(part.get(key), dict) and part[key]), None)
         if inner is None:
             break
+        # two keys stand outside of some; the part itself wins over them
         outer = {key: part[key] for key in ("vocab_size", "quantization_config") if part.get(key) is not None}
-        wrapper, nested = str(part.get("model_type") or "").lower(), True
+        nested = True
+        # where the part has no model type, the library's class of the whole says of which its text model is
+        wrapper = str(part.get("model_type") or "").lower()
         kind = class_defaults().get(wrapper, {}).get("_text") or wrapper
         part = {**outer, "model_type": kind, **inner}
         tied = tied if tied is not None else inner.get("tie_word_embeddings")
     if tied is not None:
         part["tie_word_embeddings"] = tied
-    for key in KEYS["nested"]:
+    for key in KEYS["nested"]:  # such a part is laid under the keys beside it
         if isinstance(part.get(key), dict):
             part = {**part[key], **part}
     return part, nested
@@ -331,5 +350,6 @@ def translated(config: Mapping[str, Any], file: str) -> Mapping[str, Any]:
 
 
 def _renamed(config: Mapping[str, Any], part: str = "") -> dict[str, Any]:
-    names = [(theirs, ours) for of, theirs, ours in beside(__file__, "originals")[1:] if of == part]
+    """Return the keys of Mistral's format, or of a part of it, under the names of config.json (originals.csv)."""
+    names = [(theirs, ours) for name, theirs, ours in beside(__file__, "originals")[1:] if name == part]
     return {ours: config[theirs] for theirs, ours in names if config.get(theirs) is not None}

@@ -10,7 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gpucost.architectures.config import KEYS, Fields, defaults_of, is_language_model, load, text_part
+from gpucost.architectures import config as configuration
+from gpucost.architectures.config import KEYS, Fields
 from gpucost.architectures.families import block_configs, family_of
 from gpucost.architectures.layers import Decoder, Family, dense_width, merged, overridden, usual
 from gpucost.errors import shortened
@@ -18,6 +19,8 @@ from gpucost.gate import shown
 from gpucost.types import Architecture, Block
 
 Config = Mapping[str, Any]
+
+_MOST_LISTED = 8  # keys in a warning: one line of a terminal or two
 
 
 def read_config(path: str | Path) -> Architecture:
@@ -28,7 +31,7 @@ def read_config(path: str | Path) -> Architecture:
     if file.is_dir():
         files = [file / name for name in ("config.json", "params.json") if (file / name).is_file()]
         file = files[0] if files else file / "config.json"
-    config = load(file)
+    config = configuration.load(file)
     # A model is named after its file, else as it names itself, else after its folder. "--" is how the hub's downloads
     # write the slash between publisher and model.
     stem = file.name.removesuffix(".json").removesuffix(".config").removesuffix("config").removesuffix("params")
@@ -39,58 +42,62 @@ def read_config(path: str | Path) -> Architecture:
 
 def architecture_of(config: Config, name: str, file: str = "config.json") -> Architecture:
     """Turn a configuration into an architecture; what is missing or does not fit together is an error."""
-    from gpucost.architectures.config import translated
     from gpucost.architectures.storage import stored
     from gpucost.architectures.towers import with_towers
 
-    config = translated(config, file)
-    is_language_model(config, file)
-    text, nested = text_part(config)
+    config = configuration.translated(config, file)
+    configuration.refuse_other_models(config, file)
+    text, nested = configuration.text_part(config)
     kind = str(text.get("model_type") or config.get("model_type") or "").lower()
-    stated_classes = config.get("architectures")
-    classes = [item for item in stated_classes if isinstance(item, str)] if isinstance(stated_classes, list) else []
-    fields = Fields(text, file, defaults_of(kind, nested))
-    family = family_of(kind, classes)
+    fields = Fields(text, file, configuration.defaults_of(kind, nested))
+    family = family_of(kind, configuration.class_names(config))
     if family is None:  # its keys give away the norm at least
         norm = "ln" if "layer_norm_eps" in text and "rms_norm_eps" not in text else "rms"
         family = Family(norm=norm, understood=False)
     d = Decoder(fields, family, kind)
-    architecture = stored(with_towers(_counted(d, name, file), config, text), config, text)
+    architecture = stored(with_towers(_assembled(d, name, file), config, text), config, text)
 
     # Once everything is read: what was not understood, and what was never looked at.
     warnings = []
     if not family.understood:
         described = f"model_type {shown(kind)}" if kind else "a configuration without model_type"
         warnings.append(f"{described} is not known: read by its keys as a plain decoder; check the parameters")
-    left = sorted(fields.unused())
-    if left:
-        listed = ", ".join(shortened(key) for key in left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
+    unused = sorted(fields.unused())
+    if unused:
+        listed = ", ".join(shortened(key) for key in unused[:_MOST_LISTED])
+        if len(unused) > _MOST_LISTED:
+            listed += f" and {len(unused) - _MOST_LISTED} more"
         warnings.append(f"keys that were not used and may shape the model: {listed}")
     return replace(architecture, warnings=tuple(dict.fromkeys((*warnings, *d.warnings, *architecture.warnings))))
 
 
-def _counted(d: Decoder, name: str, file: str) -> Architecture:
-    """Return the blocks of a decoder, and the dimensions that physics takes as those of every layer."""
+def _assembled(d: Decoder, name: str, file: str) -> Architecture:
+    """Return an architecture: the blocks, which are exact, and beside them one dimension each for all layers alike.
+
+    Physics takes the latter where layers need not be told apart.
+    """
     blocks_of = block_configs if "block_configs" in d.fields else d.family.blocks
     blocks = merged(overridden(d, blocks_of or usual))
     layers = sum(block.count for block in blocks)
-    f, longest = d.fields, d.fields.number(*KEYS["sequence"])
+    f = d.fields
+    longest = f.number(*KEYS["sequence"])
     # learned positions are a table as long as the longest sequence, and some rows more
     positions = 0 if d.family.positions is None else (longest + d.family.positions) * d.hidden
-    width = f.number("word_embed_proj_dim")
+    embedding_width = f.number("word_embed_proj_dim")  # OPT-350m embeds narrower than its layers are
+    # parameters outside the blocks and the embedding: norms, a bias of the head, what the family adds
     extra = d.norm * ((1 if d.family.final_norm else 0) + d.family.embedding_norms)
     biased = d.family.head_bias or f.flag("lm_head_bias")
     extra += d.vocab if biased and not d.tied else 0
     extra += d.family.extra(d) if d.family.extra else 0  # rules also add to `lookup` here: it is read below
 
     # Attention: latent where the file says so and some layer attends at all; else by how many heads share a key.
-    ranked = f.number("kv_lora_rank")
-    kv_heads = d.heads if ranked else d.kv_heads
-    latent = bool(ranked and any(block.reaches for block in blocks))
-    shared = 1 if latent or not kv_heads else d.heads // kv_heads
+    latent_rank = f.number("kv_lora_rank")
+    kv_heads = d.heads if latent_rank else d.kv_heads
+    latent = bool(latent_rank and any(block.reaches for block in blocks))
+    heads_per_key = 1 if latent or not kv_heads else d.heads // kv_heads
     if latent:
         attention = "mla"
-    elif shared == 1:
+    elif heads_per_key == 1:
         attention = "mha"
     else:
         attention = "mqa" if kv_heads == 1 else "gqa"
@@ -105,7 +112,7 @@ def _counted(d: Decoder, name: str, file: str) -> Architecture:
         hidden=d.hidden,
         heads=d.heads,
         kv_heads=kv_heads,
-        head_dim=f.number("qk_nope_head_dim") + f.number("qk_rope_head_dim") if ranked else d.head_dim,
+        head_dim=f.number("qk_nope_head_dim") + f.number("qk_rope_head_dim") if latent_rank else d.head_dim,
         ffn_hidden=dense_width(d) if sparse < layers else 0,
         gated=d.family.gated,
         vocab=d.vocab,
@@ -121,7 +128,7 @@ def _counted(d: Decoder, name: str, file: str) -> Architecture:
         position_parameters=positions + d.lookup,
         extra_parameters=extra,
         blocks=blocks,
-        embedding_width=width if width != d.hidden else 0,
+        embedding_width=embedding_width if embedding_width != d.hidden else 0,
         status="given",
         notes=f"read from {file}",
     )
@@ -129,7 +136,7 @@ def _counted(d: Decoder, name: str, file: str) -> Architecture:
         architecture = replace(
             architecture,
             q_lora_rank=f.number("q_lora_rank"),
-            kv_lora_rank=ranked,
+            kv_lora_rank=latent_rank,
             qk_nope_dim=f.number("qk_nope_head_dim"),
             qk_rope_dim=f.number("qk_rope_head_dim"),
             v_head_dim=f.number("v_head_dim"),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 from gpucost.arguments import Question, by_field, read_stated, refuse_idle
 from gpucost.arguments import vocabulary as v
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gpucost.render.document import Document
 
 _MONTHS = 36  # of a mix, with a constant demand
-_OF_A_PRICE = ("provider", "option", "region")  # by which the market's rental price is looked up
+_PRICE_FILTERS = ("provider", "option", "region")  # by which the market's rental price is looked up
 # What of a mix is no input of the plan of ownership.
 _LIMITS = ("budget_usd", "max_owned_gpus", "max_on_demand", "spot_share", "own", "life_months", "gap", "time_limit_s")
 
@@ -71,9 +71,9 @@ class TcoResult(Result):
 
     def explanation(self) -> "Document":
         """Return the document with every formula and its numbers, and the inputs with their sources."""
-        from gpucost.render.tco import explanation_document as document
+        from gpucost.render.tco import explanation_document
 
-        return document(self.payload)
+        return explanation_document(self.payload)
 
     def to_plan(self) -> str:
         """Return the effective inputs as a plan file; reading it back gives the same answer."""
@@ -269,9 +269,9 @@ def tco(
     $ gpucost tco --gpu rtx-4090 --gpus 2 --hours-per-month 100
     $ gpucost tco --gpu h100-sxm --gpus 64 --print-plan -o plan.toml
     """
-    from gpucost.ownership.answer import answer as compared
+    from gpucost.ownership.answer import answer as compare_ownership
 
-    facts, file, flags, special, arguments = _comparison(
+    facts, file, flags, special, arguments = _read_comparison(
         catalog,
         gpu=gpu,
         gpus=gpus,
@@ -315,9 +315,9 @@ def tco(
         as_of=as_of,
         known_as_of=known_as_of,
     )
-    request = _requested(arguments, rent)
-    # the answer's own request names the cluster, also where a plan or a model of the workload decides it
-    # a plan has values with ranges, an argument a plain one
+    request = _repeatable(arguments, rent)
+    # The answer's own request names the cluster, also where a plan or the model of a workload decides it. A plan has
+    # values with ranges, an argument a plain one.
     for name in ("gpus", "gpu"):
         stated = flags.get(name) or file.inputs.get(name) or file.special.get(name)
         if name not in request and stated:
@@ -327,13 +327,20 @@ def tco(
         request["gpu"] = machine.accelerator_id
         if machine.gpus:
             request.setdefault("gpus", machine.gpus)
-    return TcoResult(compared(facts, file, flags, special, request))
+    return TcoResult(compare_ownership(facts, file, flags, special, request))
 
 
-def _comparison(
-    catalog: "Catalog | None", /, **stated: Any
-) -> "tuple[Catalog, PlanFile, dict[str, Any], dict[str, Any], dict[str, Any]]":
-    """Read arguments of `tco`: the facts, the plan, the inputs and the special names over it, and all of it as read."""
+class _Comparison(NamedTuple):
+    """What the engine of ownership takes, as arguments of `tco` state it."""
+
+    facts: "Catalog"
+    file: "PlanFile"
+    flags: dict[str, Any]  # inputs of the plan; they win over the file's
+    special: dict[str, Any]  # arguments that are no inputs (`plan.SPECIAL`): the GPU, the provider, a model …
+    arguments: dict[str, Any]  # all of them as they were read
+
+
+def _read_comparison(catalog: "Catalog | None", /, **stated: Any) -> _Comparison:
     from gpucost.catalog.shared import shared_catalog
     from gpucost.ownership.assemble import inputs_of
 
@@ -356,9 +363,9 @@ def _comparison(
     # a plan may say the rest, so only what a rent that is stated here leaves no use for is refused
     if "rent" in arguments:
         refuse_idle(
-            question_, {name: arguments[name] for name in (*_OF_A_PRICE, "rent") if name in arguments}, arguments
+            question_, {name: arguments[name] for name in (*_PRICE_FILTERS, "rent") if name in arguments}, arguments
         )
-    special, flags = _apart(question_, arguments)
+    special, flags = _split_special(question_, arguments)
     facts = catalog or shared_catalog(special.pop("as_of", None), special.pop("known_as_of", None))
     file = plan_of(facts, arguments.get("plan"))
     # a workload (model, tokens, runs per year) becomes inputs: the use, and the cost per token
@@ -367,14 +374,14 @@ def _comparison(
     if workload.get("model") or workload.get("tokens_per_month") is not None:
         inputs = {**{name: entry.value for name, entry in file.inputs.items()}, **flags}
         flags = {**flags, **inputs_of(facts, workload, inputs, _serving_speed)}
-    return facts, file, flags, special, arguments
+    return _Comparison(facts, file, flags, special, arguments)
 
 
 def case_of(stated: Mapping[str, Any], catalog: "Catalog") -> "OwnershipCase":
     """Return the case that arguments of `tco` describe, as a sweep works on many of them."""
     from gpucost.ownership.assemble import assemble
 
-    facts, file, flags, special, _ = _comparison(catalog, **stated)
+    facts, file, flags, special, _ = _read_comparison(catalog, **stated)
     return assemble(facts, file, flags, special)
 
 
@@ -499,7 +506,7 @@ def mix(
 
     from gpucost.arguments.kinds import numbers
     from gpucost.catalog.shared import shared_catalog
-    from gpucost.ownership.mix import answer as planned
+    from gpucost.ownership.mix import answer as plan_mix
     from gpucost.ownership.mix import demand_of
 
     question_ = QUESTIONS["mix"]
@@ -529,27 +536,35 @@ def mix(
     )
     # unlike in `tco`, everything that a mix takes is said here or nowhere
     refuse_idle(question_, stated, stated)
-    special, by_name = _apart(question_, stated)
+    special, by_name = _split_special(question_, stated)
     facts = catalog or shared_catalog(special.pop("as_of", None), special.pop("known_as_of", None))
-    usage, level, rise, length = (by_name.pop(name, None) for name in ("demand", "constant", "growth", "months"))
-    length = _MONTHS if length is None else length
-    is_list = usage is not None and not isinstance(usage, str)
+    demand_source = by_name.pop("demand", None)
+    constant_gpus = by_name.pop("constant", None)
+    growth_fraction = by_name.pop("growth", None)
+    month_count = by_name.pop("months", None)
+    if month_count is None:
+        month_count = _MONTHS
+    is_list = demand_source is not None and not isinstance(demand_source, str)
     if is_list:  # GPUs by month, from Python
         try:
-            curve = numbers(usage)
+            curve = numbers(demand_source)
         except (TypeError, ValueError, OverflowError):
             curve = np.zeros(0)
         if curve.ndim != 1 or curve.size == 0 or not np.isfinite(curve).all() or curve.min() < 0 or curve.max() <= 0:
             raise UsageError("demand: expected GPUs by month, none negative or missing, and not all zero.")
     else:
-        curve = demand_of(usage, level, rise, length)
-    limits = {name: {**by_name, **special}[name] for name in _LIMITS if name in by_name or name in special}
+        curve = demand_of(demand_source, constant_gpus, growth_fraction, month_count)
+    # the engine of a mix takes its limits apart from the inputs of the plan
+    all_names = by_name | special
+    limits = {name: all_names[name] for name in _LIMITS if name in all_names}
     flags = {name: value for name, value in by_name.items() if name not in _LIMITS}
     special = {name: value for name, value in special.items() if name not in _LIMITS}
-    request = _requested(stated, rent) | ({"months": length} if level is not None else {})
+    request = _repeatable(stated, rent)
+    if constant_gpus is not None:
+        request["months"] = month_count
     if is_list:
         request["demand"] = curve.tolist()
-    return MixResult(planned(facts, plan_of(facts, stated.get("plan")), flags, special, curve, limits, request))
+    return MixResult(plan_mix(facts, plan_of(facts, stated.get("plan")), flags, special, curve, limits, request))
 
 
 @cache
@@ -560,8 +575,8 @@ def plan_kinds() -> tuple[tuple[str, Kind], ...]:
     return (*kinds.items(), ("quote", RENTS))  # a plan has the market's price in a row of its own
 
 
-def _apart(question_: Question, stated: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Sort what was said into special names, dates among them, and inputs of the plan; each may be said once."""
+def _split_special(question_: Question, stated: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Divide arguments into special names, dates among them, and inputs of the plan; each may be stated once."""
     from gpucost.ownership.plan import SPECIAL, once
     from gpucost.ownership.plan import special_value as read_special
 
@@ -569,12 +584,14 @@ def _apart(question_: Question, stated: Mapping[str, Any]) -> tuple[dict[str, An
     by_name.pop("plan", None)
     inputs = by_name.pop("set", {})
     # a price without a name is the rent; the others are quotes, which are compared with it
-    if isinstance(rents := by_name.get("rent"), dict):
+    rents = by_name.get("rent")
+    if isinstance(rents, dict):
         price = rents.get("")
         quotes = {name: terms for name, terms in rents.items() if name}
         by_name |= {"rent_usd_per_gpu_hour": price, "quote": quotes or None}
         by_name = {name: value for name, value in by_name.items() if value is not None and name != "rent"}
-    if twice := sorted(set(inputs) & set(by_name)):
+    twice = sorted(set(inputs) & set(by_name))
+    if twice:
         raise UsageError(f"{twice[0]} is given twice: as an argument and by --set. Keep one.")
     by_name |= {name: read_special(name, value, "--set", plan_kinds()) for name, value in inputs.items()}
     special = {name: value for name, value in by_name.items() if name in SPECIAL or name in ("as_of", "known_as_of")}
@@ -584,11 +601,12 @@ def _apart(question_: Question, stated: Mapping[str, Any]) -> tuple[dict[str, An
     return special, inputs
 
 
-def _requested(stated: Mapping[str, Any], rent: Any) -> dict[str, Any]:
-    """Return what was asked as it was read, so that it can be asked again; quotes as they were written."""
+def _repeatable(stated: Mapping[str, Any], rent: Any) -> dict[str, Any]:
+    """Return the arguments as they were read, so that they can be asked again; quotes as they were written."""
     request = dict(stated)
     # quotes were read into terms; the text of each is what a person can ask again
-    if isinstance(rents := request.get("rent"), dict):
+    rents = request.get("rent")
+    if isinstance(rents, dict):
         request["rent"] = rents[""] if list(rents) == [""] else rent
     return request
 
@@ -619,8 +637,10 @@ def _serving_speed(catalog: "Catalog", workload: Mapping[str, Any]) -> "tuple[Gi
     gpu = catalog.accelerator(str(workload["gpu"])).id
     best = infer(request_of(catalog, model=str(workload["model"]), gpu=gpu, **lengths), catalog)["options"][0]
     speed, factors = float(best["tokens_per_s_per_gpu"]), cast(dict[str, float], best["factors"])
-    text = f"{workload['model']} on {best['gpu']} × {factors['replica_gpus']:g}, {best['precision']}, {best['engine']}"
+    source = (
+        f"{workload['model']} on {best['gpu']} × {factors['replica_gpus']:g}, {best['precision']}, {best['engine']}"
+    )
     ends = (speed * factors["speed_low_ratio"], speed * factors["speed_high_ratio"])
     server = catalog.default_system(gpu)
     # a server is bought whole, also where a replica takes less of it
-    return Given(speed, *ends, text, "derived"), max(float(factors["replica_gpus"]), float(server.gpus))
+    return Given(speed, *ends, source, "derived"), max(float(factors["replica_gpus"]), float(server.gpus))

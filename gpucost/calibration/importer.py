@@ -17,7 +17,7 @@ from gpucost.catalog import Catalog
 from gpucost.physics.serving.calibration import MOST_CACHED, PREFIX_CACHING
 from gpucost.physics.serving.efficiency import SERVERS
 
-_VARIANT = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
+_META_H100 = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
 _LIMITED_SHARE = 0.75  # of its full power that a chip called limited runs at: assumed, as H100 at 500 of 700 W
 _QUESTION_TOKENS = 220.0  # of a paragraph of SQuAD with its question and answer: an assumption
 _NOTHING_CACHED = (
@@ -35,6 +35,8 @@ _LIMIT_W = re.compile(
 )
 _PLAIN_SIGNS = ("plain", "cuda graph", "cudagraph", "pytorch", "torch", "own", "bare")
 _EARLY_SIGNS = ("fastgen", "deepspeed", "lightllm", "tgi", "text-generation-inference", "fastertransformer")
+# Minor versions of vLLM that begin an era, newest first, and about when each came.
+_VLLM_MINORS = ((8, 2025.1), (6, 2024.7), (3, 2024.0))
 _SERVED_SIGNS = (
     r"bench serve|benchmark_serving|bench_serving|http|openai|guidellm|llmperf|locust|default (flags|settings)"
 )
@@ -60,29 +62,29 @@ def training_columns(row: Row, facts: Catalog) -> dict[str, Any]:
     software = f"{framework} {notes}"
     # the chip: the H100 of HBM2e, and a power limit in watts or in words
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, [])
-    variant = accelerator.id.startswith("h100-sxm") and _says_variant(gpu_and_notes)
+    is_meta_h100 = accelerator.id.startswith("h100-sxm") and _says_meta_h100(gpu_and_notes)
     limit = _power_limit_w(gpu_and_notes)
     if limit is None and _is_power_limited(gpu_and_notes):
-        power_w = facts.accelerator(_VARIANT).tdp_w if variant else accelerator.tdp_w
+        power_w = facts.accelerator(_META_H100).tdp_w if is_meta_h100 else accelerator.tdp_w
         limit = _LIMITED_SHARE * power_w if power_w else None
     # the network: a rate of a node is shared by its accelerators
-    text = str(row.get("interconnect") or "")
-    node = re.search(r"(?<!\d)(\d+)-GPU node", text)
-    node_gpus = int(node[1]) if node else facts.default_system(_VARIANT if variant else accelerator.id).gpus
+    interconnect = str(row.get("interconnect") or "")
+    node = re.search(r"(?<!\d)(\d+)-GPU node", interconnect)
+    node_gpus = int(node[1]) if node else facts.default_system(_META_H100 if is_meta_h100 else accelerator.id).gpus
     # NeMo and its heirs time tuning on SQuAD in packed sequences, and adapt the product of queries, keys and values
     # (NVIDIA/NeMo, scripts/performance and collections/llm/recipes); documents of MLPerf's task fill their sequence.
     stack = f"{framework} {notes}".lower()
     tunes = str(row.get("task") or "") in ("sft", "lora") and "mlperf" not in stack
     questions = tunes and re.search(r"nemo|megatron[-_ ]?bridge", stack) is not None
-    both = "megatron" in framework.lower() and "deepspeed" in framework.lower()
+    is_megatron_deepspeed = "megatron" in framework.lower() and "deepspeed" in framework.lower()
     return {
-        "accelerator": _VARIANT if variant else "",
+        "accelerator": _META_H100 if is_meta_h100 else "",
         "power_limit_w": limit,
         "node_gpus": int(node[1]) if node else None,
         # a rack of NVLink is no node: its trays of four have the network cards
-        "scaleout_gb_per_s": _scaleout_gb_per_s(text, node_gpus if node_gpus <= 16 else 4),
+        "scaleout_gb_per_s": _scaleout_gb_per_s(interconnect, node_gpus if node_gpus <= 16 else 4),
         # Megatron-DeepSpeed is taken without a fused kernel, whatever else is said of attention
-        "flash_attention": "n" if both or _attends_unfused(software) else "",
+        "flash_attention": "n" if is_megatron_deepspeed or _attends_unfused(software) else "",
         "vp": 1 if re.search(r"no(t| )?-? ?interleav|without interleav", str(notes or "").lower()) else None,
         "dispatcher": dispatcher(software),
         "sinks": "fused" if _has_flexible_attention(framework) else "",
@@ -120,18 +122,20 @@ def _is_power_limited(text: object) -> bool:
     >>> _is_power_limited("8x POWER-LIMITED B200"), _is_power_limited("not power-limited"), _is_power_limited("B200")
     (True, False, False)
     """
-    word = str(text or "").lower()
-    return re.search(r"(?<!not )(?<!un)(power[- ](limited|capped)|(lower|reduced) (tdp|power))", word) is not None
+    lowered = str(text or "").lower()
+    return re.search(r"(?<!not )(?<!un)(power[- ](limited|capped)|(lower|reduced) (tdp|power))", lowered) is not None
 
 
-def _says_variant(text: object) -> bool:
+def _says_meta_h100(text: object) -> bool:
     """Tell whether words name the H100 that Meta runs: HBM2e, 500 W.
 
-    >>> _says_variant("8xH100 (Meta H100 variant likely)"), _says_variant("H100 96GB HBM2e"), _says_variant("H100 80GB")
-    (True, True, False)
+    >>> _says_meta_h100("8xH100 (Meta H100 variant likely)"), _says_meta_h100("H100 96GB HBM2e")
+    (True, True)
+    >>> _says_meta_h100("H100 80GB")
+    False
     """
-    word = str(text or "").lower()
-    return re.search(r"\bh100\b", word) is not None and re.search(r"meta h100|hbm2e|\b96 ?gb\b", word) is not None
+    lowered = str(text or "").lower()
+    return re.search(r"\bh100\b", lowered) is not None and re.search(r"meta h100|hbm2e|\b96 ?gb\b", lowered) is not None
 
 
 def _local_batch(text: object) -> int | None:
@@ -152,10 +156,10 @@ def offload(text: object) -> str:
     >>> offload("ZeRO 3 + Full Offload"), offload("optimizer offload to CPU"), offload("no offload"), offload("")
     ('all', 'states', 'none', 'none')
     """
-    word = str(text or "").lower()
-    if re.search(r"offload", word) is None or re.search(r"(no|without)[ -](cpu )?offload", word):
+    lowered = str(text or "").lower()
+    if re.search(r"offload", lowered) is None or re.search(r"(no|without)[ -](cpu )?offload", lowered):
         return "none"
-    return "all" if re.search(r"(full|param\w{0,12}|weights?)[ -]offload", word) else "states"
+    return "all" if re.search(r"(full|param\w{0,12}|weights?)[ -]offload", lowered) else "states"
 
 
 def _scaleout_gb_per_s(text: object, node_gpus: float) -> float | None:
@@ -170,17 +174,17 @@ def _scaleout_gb_per_s(text: object, node_gpus: float) -> float | None:
     >>> _scaleout_gb_per_s("Storage: 2x ConnectX-7 IB NDR 400Gb/s, Compute: 8x ConnectX-7 IB NDR 400Gb/s", 8)
     50.0
     """
-    word = re.sub(r"(management|storage\+?\w{0,12}):[^,]*(,|$)", "", str(text or ""), flags=re.IGNORECASE)
+    networks = re.sub(r"(management|storage\+?\w{0,12}):[^,]*(,|$)", "", str(text or ""), flags=re.IGNORECASE)
     # of several rates the fastest: a list names storage and management networks too
     best = None
-    for match in _GBIT.finditer(word):
+    for match in _GBIT.finditer(networks):
         cards = int(match[1]) if match[1] else 1
         per_node = cards * float(match[2]) / 8
-        each = "per gpu" in word.lower() and not match[1]
+        each = "per gpu" in networks.lower() and not match[1]
         rate = float(match[2]) / 8 if each else per_node / node_gpus
         best = rate if best is None else max(best, rate)
     if best is None:  # generations of InfiniBand: NDR carries 400 Gb/s, HDR 200, one card for each accelerator
-        lowered = word.lower()
+        lowered = networks.lower()
         if re.search(r"\bndr\b", lowered):
             return 50.0
         if re.search(r"\bhdr\b", lowered):
@@ -194,10 +198,10 @@ def dispatcher(text: object) -> str:
     >>> dispatcher("FSDP2, Transformer Engine, DeepEP"), dispatcher("all-to-all dispatcher"), dispatcher("NeMo 25.09")
     ('fused', 'alltoall', '')
     """
-    word = str(text or "").lower()
-    if re.search(r"deep-?ep|hybrid-?ep|flex dispatcher|hai-?llm", word):
+    lowered = str(text or "").lower()
+    if re.search(r"deep-?ep|hybrid-?ep|flex dispatcher|hai-?llm", lowered):
         return "fused"
-    plain = re.search(r"(all-?to-?all|a2a|allgather)[ -]dispatcher|dispatcher[ =:]+(alltoall|all-to-all)", word)
+    plain = re.search(r"(all-?to-?all|a2a|allgather)[ -]dispatcher|dispatcher[ =:]+(alltoall|all-to-all)", lowered)
     return "alltoall" if plain else ""
 
 
@@ -216,8 +220,10 @@ def _has_flexible_attention(text: object) -> bool:
 def _serving_columns(row: Row, facts: Catalog) -> dict[str, Any]:
     """Return what the words of a row of serving say, by column."""
     notes = str(row.get("notes") or "")
-    batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
-    batch = batch if batch is not None and batch > 0 else None
+    rate = wording.number(row.get("request_rate"))
+    batch = wording.number(row.get("batch_or_concurrency"))
+    if batch is not None and batch <= 0:
+        batch = None
     name = row.get("engine_class") or engine_class(row, facts)
     load = row.get("load") or scenario(row.get("scenario"), batch, rate, notes)
     if load == "rated" and name == "tuned":  # a submission's server scenario: the highest rate that meets its latency
@@ -228,7 +234,6 @@ def _serving_columns(row: Row, facts: Catalog) -> dict[str, Any]:
     _, output, _ = wording.lengths(None, wording.number(row.get("osl")), load, request_set)
     pools = re.search(r"(?<!\d)(\d+) prefill \+ (\d+) decode", notes)
     spread = re.search(r"(?<!no )(?<!without )(attention[- ]dp\b|dp attention)", notes.lower())
-    tokens, keeping = drafted(notes), name in PREFIX_CACHING
     return {
         "engine_class": "" if name == "unknown" else name,
         "load": load,
@@ -237,8 +242,8 @@ def _serving_columns(row: Row, facts: Catalog) -> dict[str, Any]:
         "requests": requests(notes, max(output, 1.0)),
         "varied_lengths": 1 if _varied(notes) else None,
         "decode_only": 1 if re.search(r"decode only|= ?1000 ?/ ?itl", notes.lower()) else None,
-        "draft_tokens": tokens or None,
-        "prefix_hit_fraction": prefix_hit(f"{row.get('scenario')} {notes}", keeping=keeping),
+        "draft_tokens": drafted(notes) or None,
+        "prefix_hit_fraction": prefix_hit(f"{row.get('scenario')} {notes}", keeping=name in PREFIX_CACHING),
         "attention_data": _count_in(r"attention data parallel\s+(\d+)", notes),
         "attention_spread": 1 if spread else None,
         "expert_tensor": _count_in(r"moe tp\s+(\d+)", notes),
@@ -266,37 +271,38 @@ def engine(text: object, year: float) -> str:
     >>> engine("TensorRT 10.11, CUDA 12.9", 2025.5), engine("TensorRT-LLM v1.0 (PyTorch backend)", 2025.7)
     ('tuned', 'trtllm')
     """
-    word = str(text or "").lower()
-    word = "" if word == "nan" else word
-    if name := signed("engine", word):
+    lowered = str(text or "").lower()
+    lowered = "" if lowered == "nan" else lowered
+    if name := signed("engine", lowered):
         return name
-    if "vllm" in word:
-        # its eras: 0.8 made the new scheduler the default; 0.6 and 0.7 hide part of the host's work
-        match = re.search(r"vllm[-_ /]*(?:(?:tpu|xpu|rocm)[-_ ]*)?v?(\d+)\.(\d+)", word)
-        minor = None
+    if "vllm" in lowered:
+        for sign, name in (("tpu", "vllm-tpu"), ("xpu", "vllm-xpu"), ("intel", "vllm-xpu")):
+            if sign in lowered:
+                return name
+        # the minor version of 0.x, stated or else the one that was current on the day
+        match = re.search(r"vllm[-_ /]*(?:(?:tpu|xpu|rocm)[-_ ]*)?v?(\d+)\.(\d+)", lowered)
         if match:
             minor = int(match[2]) if match[1] == "0" else 99  # since 1.0 all are modern
-        stated = re.search(r"\b(20\d\d)\b", word)
-        year = float(stated[1]) + 0.5 if stated else year
-        for other, name in (("tpu", "vllm-tpu"), ("xpu", "vllm-xpu"), ("intel", "vllm-xpu")):
-            if other in word:
-                return name
-        if minor >= 8 if minor is not None else year >= 2025.1:  # about when 0.8 came
+        else:
+            stated_year = re.search(r"\b(20\d\d)\b", lowered)
+            if stated_year:
+                year = float(stated_year[1]) + 0.5  # its middle
+            minor = next((minor for minor, since in _VLLM_MINORS if year >= since), 0)
+        # its eras: 0.8 made the new scheduler the default; 0.6 and 0.7 hide part of the host's work
+        if minor >= 8:
             return "vllm"
-        if "rocm" in word:
+        if "rocm" in lowered:
             return "vllm-rocm"
-        if minor is None:  # the version that was current on the day
-            minor = 6 if year >= 2024.7 else 3 if year >= 2024 else 0
         if minor >= 6:
             return "vllm-2025"
         return "vllm-2024" if minor >= 3 else "vllm-2023"
-    if "transformers" in word or "huggingface" in word or "hf " in word:
+    if "transformers" in lowered or "huggingface" in lowered or "hf " in lowered:
         return "transformers"
-    if any(sign in word for sign in _EARLY_SIGNS):
+    if any(sign in lowered for sign in _EARLY_SIGNS):
         return "vllm-2024"
-    if "eager" in word:
+    if "eager" in lowered:
         return "eager"
-    return "plain" if any(sign in word for sign in _PLAIN_SIGNS) else "unknown"
+    return "plain" if any(sign in lowered for sign in _PLAIN_SIGNS) else "unknown"
 
 
 def _is_bare_step(*texts: object) -> bool:
@@ -305,26 +311,26 @@ def _is_bare_step(*texts: object) -> bool:
     >>> _is_bare_step("decode-step", ""), _is_bare_step("fixed-concurrency", "arch from public config")
     (True, False)
     """
-    word = " ".join(str(text or "") for text in texts).lower()
-    return re.search(r"decode[- _]?steps?|random weights|micro-?benchmark|bare step|cuda ?graph", word) is not None
+    lowered = " ".join(str(text or "") for text in texts).lower()
+    return re.search(r"decode[- _]?steps?|random weights|micro-?benchmark|bare step|cuda ?graph", lowered) is not None
 
 
 def scenario(text: object, batch: float | None, rate: float | None, notes: str) -> str:
-    """Read how requests arrive: see SCENARIOS.
+    """Read how requests arrive: one of `wording.SCENARIOS`.
 
     >>> scenario("fixed-concurrency", 32, None, ""), scenario("offline-max-throughput", None, None, "")
     ('steady', 'saturated')
     """
-    word = str(text or "").lower()
-    if "prefill" in word:
+    lowered = str(text or "").lower()
+    if "prefill" in lowered:
         return "prompt"
-    if "pool" in word or ("decode" in word and "disagg" not in word):
+    if "pool" in lowered or ("decode" in lowered and "disagg" not in lowered):
         return "pool"
-    if "single" in word or (batch == 1 and "server" not in word and "offline" not in word):
+    if "single" in lowered or (batch == 1 and "server" not in lowered and "offline" not in lowered):
         return "single"
-    if "batch" in word or "decode only" in notes.lower():
+    if "batch" in lowered or "decode only" in notes.lower():
         return "batch"
-    if "offline" in word or "throughput" in word:
+    if "offline" in lowered or "throughput" in lowered:
         return "burst" if batch else "saturated"
     if batch:
         return "steady"
@@ -341,9 +347,9 @@ def server(stated: object, remarks: str, kind: str) -> str:
     >>> server("", "benchmark_serving, max_num_seqs=512", "burst"), server("default", "", "steady")
     ('tuned', 'default')
     """
-    word = str(stated or "").strip().lower()
-    if word in SERVERS:
-        return word
+    column = str(stated or "").strip().lower()
+    if column in SERVERS:
+        return column
     lowered = re.sub(r"(no|without a?) ?server", "offline", remarks.lower())
     if re.search(_SERVED_SIGNS, lowered) and not re.search(_TUNED_SIGNS, lowered):
         return "default"
@@ -399,9 +405,12 @@ def prefix_hit(notes: str, *, keeping: bool) -> float | None:
         return min(float(match[1]) / 100, MOST_CACHED)
     if re.search(_NOTHING_CACHED, text):
         return 0.0
-    return MOST_CACHED * keeping if re.search(_REPEATED, text) else None
+    if re.search(_REPEATED, text):
+        return MOST_CACHED if keeping else 0.0
+    return None
 
 
 def _count_in(pattern: str, text: str) -> int | None:
+    """Return the number that follows a pattern; None where the pattern is missing, or the number is zero."""
     match = re.search(pattern, text)
     return int(match[1]) or None if match else None

@@ -1,8 +1,9 @@
 """What is kept in the user's cache folder: the shipped offers of today, asked of the database once a day, the dense
-history in the shape of offers, made once of its tables, and the program that draws charts on pages.
+history in the shape of offers, made once of its tables, and texts such as the program that draws charts on pages.
 
-What is kept follows from the bytes of three tables, the day and the text of the rule alone, and the file names them all
-in its key: under another key nothing is found. Refreshed prices and a user's own book are never kept.
+What is kept follows from its key alone: for offers the bytes of their tables, the day and the text of the rule, for a
+history its tables and the rule, for a text the name of its file. Under another key nothing is found. Refreshed prices
+and a user's own book are never kept.
 """
 
 import json
@@ -23,7 +24,10 @@ from gpucost.catalog.settings import cache_folder
 from gpucost.errors import GpuCostError
 from gpucost.types import Offer
 
-_DATES = tuple(place for place, kind in enumerate(Offer.__annotations__.values()) if kind in (date, date | None))
+# columns of an offer that are days: JSON has none, so that they are read back from text
+_DATE_COLUMNS = tuple(
+    position for position, kind in enumerate(Offer.__annotations__.values()) if kind in (date, date | None)
+)
 # whatever a file of the cache does to its reader: it is then made again
 _UNREADABLE = (OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, GpuCostError)
 
@@ -36,40 +40,36 @@ class Offers(NamedTuple):
     offers: Sequence[Offer]
 
 
-def _file() -> Path:
+def _offers_file() -> Path:
     return cache_folder() / "offers-of-today.json"
 
 
-def _hash(data: bytes) -> bytes:
-    return blake2b(data, digest_size=16).hexdigest().encode()
+def _hash(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
 
 
-def _key(store: Store, rule: str) -> str:
+def _offers_key(store: Store, rule: str) -> str:
     """Return what the offers of today follow from, as a hash."""
     tables = [store.contents(name).digest for name in ("offers", "price_ends", "availability")]
-    return _hash("\n".join((*tables, clock.today().isoformat(), rule, *Offer.__struct_fields__)).encode()).decode()
+    # the fields too: another version may have others
+    return _hash("\n".join((*tables, clock.today().isoformat(), rule, *Offer.__struct_fields__)).encode())
 
 
 def _unsealed(file: Path) -> bytes:
     """Return what a file holds below the hash of it; what was changed is no value."""
     seal, _, body = gate.read_bytes(file).partition(b"\n")
-    if seal != _hash(body):
-        raise ValueError
+    if seal != _hash(body).encode():
+        raise ValueError  # one of `_UNREADABLE`: what stands there is made again
     return body
 
 
-def sealed(body: bytes) -> bytes:
-    """Return what a file is to hold, below the hash of it."""
-    return _hash(body) + b"\n" + body
-
-
-def seal(file: Path, body: bytes) -> None:
+def _seal(file: Path, body: bytes) -> None:
     """Write what can be made again below the hash of it, where a folder can be written."""
     from gpucost.store.files import write_bytes
 
     with suppress(*_UNREADABLE):
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(file, sealed(body))
+        write_bytes(file, _hash(body).encode() + b"\n" + body)
 
 
 def text(name: str, make: Callable[[], str]) -> str:
@@ -77,19 +77,19 @@ def text(name: str, make: Callable[[], str]) -> str:
     with suppress(*_UNREADABLE):
         return _unsealed(cache_folder() / name).decode()
     content = make()
-    with suppress(*_UNREADABLE):
-        seal(cache_folder() / name, content.encode())
+    with suppress(*_UNREADABLE):  # a folder of the cache may have no name on this system
+        _seal(cache_folder() / name, content.encode())
     return content
 
 
 def read(store: Store, rule: str) -> Offers | None:
     """Return what is kept of today under the SQL of a rule; None where nothing is, or its bytes have changed."""
     with suppress(*_UNREADABLE):
-        saved = json.loads(_unsealed(_file()))
-        if saved.get("key") == _key(store, rule):
+        saved = json.loads(_unsealed(_offers_file()))
+        if saved.get("key") == _offers_key(store, rule):
             columns = saved["columns"]
             day = cache(date.fromisoformat)  # thousands of offers have a few days between them
-            for position in _DATES:
+            for position in _DATE_COLUMNS:
                 columns[position] = [day(cell) if cell else None for cell in columns[position]]
             return Offers(day(saved["dated"]), saved["ended"], list(starmap(Offer, zip(*columns, strict=True))))
     return None
@@ -99,28 +99,28 @@ def write(store: Store, rule: str, offers: Offers) -> None:
     """Keep the offers of today where a folder can be written; where none can, they are asked for again."""
     # by columns: each key is said once, not once an offer
     columns = [*zip(*map(astuple, offers.offers), strict=True)] or [() for _ in Offer.__struct_fields__]
-    saved = {"key": _key(store, rule), "dated": offers.dated, "ended": offers.ended, "columns": columns}
-    seal(_file(), json.dumps(saved, default=date.isoformat, separators=(",", ":")).encode() + b"\n")
+    saved = {"key": _offers_key(store, rule), "dated": offers.dated, "ended": offers.ended, "columns": columns}
+    _seal(_offers_file(), json.dumps(saved, default=date.isoformat, separators=(",", ":")).encode() + b"\n")
 
 
 def _history_key(store: Store, rule: str) -> str:
     """Return what the dense history follows from, as a hash."""
     tables = map(store.table_digest, ("price_history", "price_sources", "offers", "systems"))
-    return _hash("\n".join((*tables, rule)).encode()).decode()
+    return _hash("\n".join((*tables, rule)).encode())
 
 
-def _histories() -> Path:
+def _history_folder() -> Path:
     return cache_folder() / "history"
 
 
 def history_file(store: Store, rule: str) -> Path | None:
     """Return the Parquet file of the dense history under the SQL of a rule; None where none has the bytes it had."""
-    if store.laid_over:
+    if store.laid_over:  # rows beside the shipped ones are never kept
         return None
     with suppress(*_UNREADABLE):
         # the hash of its bytes is in its name: the database reads no file that has changed
-        for file in _histories().glob(f"{_history_key(store, rule)}-*.parquet"):
-            if file.stem.endswith(_hash(gate.read_bytes(file)).decode()):
+        for file in _history_folder().glob(f"{_history_key(store, rule)}-*.parquet"):
+            if file.stem.endswith(_hash(gate.read_bytes(file))):
                 return file
     return None
 
@@ -132,12 +132,12 @@ def keep_history(store: Store, rule: str) -> None:
     if store.laid_over:
         return
     with suppress(*_UNREADABLE):
-        _histories().mkdir(parents=True, exist_ok=True)
+        _history_folder().mkdir(parents=True, exist_ok=True)
         parquet = store.folder() / "history.parquet"
         put_parquet(store, "FROM history_offers", parquet)
         data = parquet.read_bytes()
-        file = _histories() / f"{_history_key(store, rule)}-{_hash(data).decode()}.parquet"
+        file = _history_folder() / f"{_history_key(store, rule)}-{_hash(data)}.parquet"
         write_bytes(file, data)
-        for earlier in _histories().glob("*.parquet"):
+        for earlier in _history_folder().glob("*.parquet"):
             if earlier != file:
                 earlier.unlink(missing_ok=True)

@@ -23,11 +23,13 @@ from gpucost.schemas import TABLES
 _ALLOWED = ("SELECT", "EXPLAIN")
 _EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?(\([^)]*\)\s*)?", re.IGNORECASE)
 # statements that list tables or read what the database keeps of itself: every table must be there
-_LOOKS_AT_ALL = re.compile(r"\b(show|desc\w*|summarize)\b|duckdb_|information_schema|pg_|sqlite_|query", re.IGNORECASE)
-_LOOKS_BACK = re.compile(r"history|prices_on", re.IGNORECASE)  # what days of the past are asked about by
+_READS_METADATA = re.compile(
+    r"\b(show|desc\w*|summarize)\b|duckdb_|information_schema|pg_|sqlite_|query", re.IGNORECASE
+)
+_READS_HISTORY = re.compile(r"history|prices_on", re.IGNORECASE)  # what days of the past are asked about by
 _NO_TABLE = re.compile(r"Catalog Error: Table with name (\w+) does not exist", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(--[^\n]*\n|/\*.*?\*/)", re.DOTALL)
-_BESIDE = 8  # signs around a cell and its name, once it is written as JSON
+_SIGNS_PER_CELL = 8  # signs around a cell and its name, once it is written as JSON
 _ROWS_AT_ONCE = 64  # a row may hold megabytes
 _OWN_MEMORY_GB = 0.7  # the process itself and the rows on their way out
 
@@ -66,23 +68,27 @@ def _end_with_parent() -> None:
 def _answer(
     world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO, filled: Mapping[str, Relation] | None = None
 ) -> None:
+    """Send that the catalog is loaded, the names of the columns, then the rows; an empty chunk ends them.
+
+    `world` is what opens the same catalog as the asker's; `filled` are relations that a question has filled.
+    """
     import duckdb
 
     only_select(query)
     catalog, filled = Catalog(**world), filled or {}
     try:
-        store = catalog.copied(tables_of(query, filled), bool(_LOOKS_BACK.search(query)))  # whose files go with it
+        store = catalog.copied(tables_of(query, filled), bool(_READS_HISTORY.search(query)))  # whose files go with it
         for name, relation in filled.items():
             store.load(name, relation.types, relation.columns)
         # Its database is locked for good: no files but those its views read, no network, no settings, no writing.
         _days_without_pytz()
-        lying = ", ".join(f"{quoted(str(file))}, {file_name(file)}" for file in store.lying)
+        files = ", ".join(f"{quoted(str(file))}, {file_name(file)}" for file in store.lying)
         connection = store.connection.cursor()
         connection.execute("SET TimeZone = 'UTC'")  # of this cursor: it takes over no setting of its session
         for statement in (
             "SET temp_directory = ''",  # before the limit, which would write into the present folder
             f"SET memory_limit = '{allowed.memory_gb:g}GB'",
-            f"SET allowed_paths = [{lying}]",
+            f"SET allowed_paths = [{files}]",
             "SET enable_external_access = false",
             "SET lock_configuration = true",
         ):
@@ -100,20 +106,23 @@ def _answer(
         counts: dict[str, int] = {}
         used = set(stated)
         for name in stated:
-            numbered, counts[name] = name, counts.get(name, 0) + 1
-            while counts[name] > 1 and (numbered := f"{name}_{counts[name]}") in used:
+            counts[name] = counts.get(name, 0) + 1
+            unique = name if counts[name] == 1 else f"{name}_{counts[name]}"
+            while counts[name] > 1 and unique in used:  # a column may be called name_2 already
                 counts[name] += 1
-            used.add(numbered)
-            names.append(numbered)
+                unique = f"{name}_{counts[name]}"
+            used.add(unique)
+            names.append(unique)
         _send(out, names)
-        beside = sum(map(len, names)) + _BESIDE * len(names)
+        # a row of JSON repeats the names
+        names_bytes = sum(map(len, names)) + _SIGNS_PER_CELL * len(names)
         while chunk := connection.fetchmany(_ROWS_AT_ONCE):
-            written = sum(map(_written, chunk)) + beside * len(chunk)
-            _send(out, (written, chunk), allowed.row_bytes * len(chunk))
+            written_bytes = sum(map(_cells_bytes, chunk)) + names_bytes * len(chunk)
+            _send(out, (written_bytes, chunk), allowed.row_bytes * len(chunk))
         _send(out, (0, []))
     except duckdb.OutOfMemoryException:
         raise too_much_memory(allowed) from None
-    except MemoryError:
+    except MemoryError:  # of this process: `serve` says so
         raise
     except Exception as error:  # whatever a stranger's query brings about is an answer to it
         hint = ""
@@ -123,18 +132,19 @@ def _answer(
         raise UsageError(f"SQL: {_first_lines(error)}{hint}") from None
 
 
-def _written(row: tuple[Any, ...]) -> int:
+def _cells_bytes(row: tuple[Any, ...]) -> int:
     """Return about how many bytes the cells of a row take as JSON, the longest form that they are written in.
 
-    >>> _written(("a", chr(1), None, 2.5))
+    >>> _cells_bytes(("a", chr(1), None, 2.5))
     18
     """
     return sum(len(encode_basestring(cell)) if type(cell) is str else len(str(cell)) for cell in row)
 
 
-def _send(out: BinaryIO, message: Any, most: float = math.inf) -> None:
+def _send(out: BinaryIO, message: Any, most_bytes: float = math.inf) -> None:
+    """Write a message below its length, which `sandbox` reads first."""
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    if len(data) > most:
+    if len(data) > most_bytes:
         raise ValueError(f"its rows take {len(data) / 1e6:,.0f} MB; the setting limit_query_row_bytes bounds each one.")
     out.write(len(data).to_bytes(LENGTH, "big") + data)
     out.flush()
@@ -151,10 +161,11 @@ def _bound_process(allowed: Bounds) -> None:
             in_use_bytes = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):  # a system without /proc: more than this process maps
         in_use_bytes = 4_000_000_000
-    most = int(in_use_bytes + (allowed.memory_gb + _OWN_MEMORY_GB) * 1e9)
+    most_bytes = int(in_use_bytes + (allowed.memory_gb + _OWN_MEMORY_GB) * 1e9)
     signal.setitimer(signal.ITIMER_REAL, allowed.seconds + 2)  # for an asker that is stopped or gone
+    # The asker's own clock ends a query in time; these limits come after it, and the hard ones of the system stay.
     cpu_s = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) + allowed.seconds) + 2
-    for kind, value in ((resource.RLIMIT_AS, most), (resource.RLIMIT_CPU, cpu_s), (resource.RLIMIT_CORE, 0)):
+    for kind, value in ((resource.RLIMIT_AS, most_bytes), (resource.RLIMIT_CPU, cpu_s), (resource.RLIMIT_CORE, 0)):
         hard = resource.getrlimit(kind)[1]
         top = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (top, hard))
@@ -193,11 +204,11 @@ def tables_of(query: str, filled: Iterable[str] = ()) -> frozenset[str]:
     import duckdb
 
     every = frozenset(TABLES)
-    if _LOOKS_AT_ALL.search(query):
+    if _READS_METADATA.search(query):
         return every
     try:
-        with duckdb.connect(config={"enable_external_access": False}) as nothing:
-            names = frozenset(nothing.get_table_names(query)) - frozenset(filled)
+        with duckdb.connect(config={"enable_external_access": False}) as empty:
+            names = frozenset(empty.get_table_names(query)) - frozenset(filled)
     except duckdb.Error:  # a join by USING asks for the columns of tables that are not there
         return every
     return names if names <= every else every  # a view, such as prices, reads several

@@ -39,8 +39,8 @@ PARTS = {"estimate": "training", "inference": "serving", "tco": "ownership", "mi
 
 _Payload = Mapping[str, Any]
 SUFFIXES = (".xlsx", ".html", ".pdf", ".md", ".json", ".txt")
-# What of a run bounds its speed; its layout comes from the answer.
-_OF_STEPS = ("model", "document_tokens", "method", "software", "software_year", "offload")
+# Arguments of a run that bound its speed; its layout comes from the answer.
+_SPEED_ARGUMENTS = ("model", "document_tokens", "method", "software", "software_year", "offload")
 # List prices of one GPU by the month in which they were seen.
 _HISTORY = """
     SELECT strftime(observed_on, '%Y-%m-01') AS month, median(usd_per_gpu_hour) AS usd_per_gpu_hour,
@@ -103,7 +103,8 @@ def report(
     arguments = arguments_of(report)
     values = read_list(arguments, stated if at_hand else {**stated, "source": source}, complete=not at_hand)
     scenario = source if isinstance(source, Mapping) else values["source"]
-    share_safe, name = values["share_safe"], "the answer" if isinstance(scenario, Mapping) else scenario
+    share_safe = values["share_safe"]
+    name = "the answer" if isinstance(scenario, Mapping) else scenario
     if isinstance(scenario, Mapping):
         payload = _in_public(scenario) if share_safe else _answer(make_scenario(scenario))
     elif not scenario.lower().endswith(".json"):
@@ -111,7 +112,7 @@ def report(
     else:
         payload = read_answer(scenario, values["accept_changed"])
         if share_safe:
-            with reading(scenario):
+            with reading(scenario):  # the request of a file that was edited may be anything
                 request = asked_anew(payload)
             payload = with_change_warnings(_in_public(request), payload)
     return ReportResult(issued(payload, values["status"], values["by"], values["date"]), name=name)
@@ -135,6 +136,7 @@ def _in_public(content: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _answer(scenario: Scenario) -> Answer:
+    """Ask the questions of a scenario in their order, and return their answers as one."""
     answers: list[tuple[ScenarioQuestion, dict[str, Any]]] = []
     for part in scenario.parts:
         # a comparison or an invoice may name parts before it: it gets their answers
@@ -147,7 +149,7 @@ def _answer(scenario: Scenario) -> Answer:
             catalog = shared_catalog(day, request.get("known_as_of"))
             parameters = {"gpu": gpu, "day": day, "plain": [name for name in OPTIONS if is_plain(name)]}
             history = catalog.query(_HISTORY, "offers", parameters=parameters)
-            run = {name: request[name] for name in _OF_STEPS if request[name] is not None}
+            run = {name: request[name] for name in _SPEED_ARGUMENTS if request[name] is not None}
             adapters = {"lora_rank": request["lora_rank"]} if request["method"] != "full" else {}
             sequence = {"sequence": payload["workload"]["sequence_tokens"]}
             bounds = answered("roofline", {"gpu": gpu, **best["layout"], **run, **adapters, **sequence}, catalog)
@@ -203,12 +205,13 @@ def shareable(content: _Payload, left_out: list[str], sells: Callable[[str], boo
     seller = content.get("provider")
     is_public = not isinstance(seller, (str, list)) or all(map(sells, listed(seller)))
     for key, value in content.items():
-        if (
+        is_private = (
             key in _PRIVATE
-            or (not where and key in ("invoice", "commitment"))
+            or (not where and key in ("invoice", "commitment"))  # parts: what a buyer paid or signed
             or (where and key.startswith(_PRIVATE_INPUTS))
             or (key in _SELLER and not is_public)
-        ):
+        )
+        if is_private:
             left_out.append(f"{where}{key}")
         elif isinstance(value, Mapping):
             shared[key] = shareable(value, left_out, sells, f"{where}{key}.")
@@ -231,11 +234,18 @@ def asked_anew(payload: _Payload) -> dict[str, Any]:
     if kind not in PARTS:
         raise UsageError(f"a saved {kind} cannot be made safe to share; these can: {', '.join(PARTS)}.")
     names = {item.field or item.name: item.name for item in QUESTIONS[kind].arguments if not item.library_only}
-    # what the answer filled in (`ttft_given` is False) is left out, so that the default of today counts
-    filled_in = {name for name in names if payload["request"].get(f"{name.rpartition('_')[0]}_given") is False}
-    stated = {key: value for key, value in payload["request"].items() if value is not None and key not in filled_in}
+    saved = payload["request"]
+    # What the answer filled in is left out, so that the default of today counts: `ttft_given` is False beside a
+    # `ttft_ms` that nobody stated.
+    filled_in = set()
+    for name in names:
+        without_unit = name.rpartition("_")[0]
+        if saved.get(f"{without_unit}_given") is False:
+            filled_in.add(name)
+    stated = {key: value for key, value in saved.items() if value is not None and key not in filled_in}
     # who lifted a limit that is assumed otherwise, or was answered before any was, had none
     unlimited = ("ttft_ms", "tpot_ms") if kind == "inference" else ()
-    stated |= {key: "none" for key in unlimited if key not in filled_in and payload["request"].get(key) is None}
+    stated |= {key: "none" for key in unlimited if key not in filled_in and saved.get(key) is None}
+    # a request has the names of fields; a scenario takes those of arguments
     request = {names.get(key, key): value for key, value in stated.items() if key in names or key in names.values()}
     return {"name": kind.capitalize(), "as_of": payload["as_of"], PARTS[kind]: [{"name": kind.capitalize(), **request}]}

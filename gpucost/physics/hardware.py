@@ -37,8 +37,8 @@ class HardwareColumns(ColumnStruct, frozen=True):
     year: Floats  # of launch
     trains: Flags
     refreshed: Flags  # a second issue of a generation: its 4-bit units outgrew the others
-    sources: Floats  # that measured training on it
-    largest_gpus: Floats  # of their clusters
+    sources: Floats  # how many published ones measured training on it
+    largest_gpus: Floats  # of the clusters of those sources
     sustained_ratio: Floats  # share of the peak that power sustains, against the family's reference; 1 where unknown
 
 
@@ -93,8 +93,10 @@ _DATA_CENTRE_AMPERE = ("a100", "a800", "a30")
 
 def cores_of(chip: Accelerator) -> int | None:
     """Return the FP32 lanes ("CUDA cores") of a chip: multiprocessors × lanes of each; None where not known."""
+    if chip.vendor != "NVIDIA" or not chip.multiprocessors:
+        return None
     lanes = 64 if chip.id.startswith(_DATA_CENTRE_AMPERE) else _LANES.get(chip.family)
-    return chip.multiprocessors * lanes if chip.vendor == "NVIDIA" and chip.multiprocessors and lanes else None
+    return chip.multiprocessors * lanes if lanes else None
 
 
 class ReferenceChip(NamedTuple):
@@ -137,14 +139,13 @@ def sustained_ratio(accelerator: Accelerator) -> float:
     >>> round(sustained_ratio(Accelerator("h100", "NVIDIA", "H100", "hopper", "SXM5", 2022, 80.0, 3350.0, **h100)), 3)
     0.894
     """
-    reference, tflops = REFERENCE_CHIPS.get(accelerator.family), peak(accelerator, "bf16").tflops
-    tflops = peak(accelerator, "fp16").tflops if np.isnan(tflops) else tflops
+    reference = REFERENCE_CHIPS.get(accelerator.family)
     if reference is None or not accelerator.tdp_w or not accelerator.memory_type.upper().startswith("HBM"):
         return 1.0
     # Where multiprocessors are not known, or some of their units are disabled, the peak says how many there are: chips
     # for export have nearly the multiprocessors of their sisters and a fraction of their peak.
     units = (accelerator.multiprocessors or 0) / reference.multiprocessors
-    peaks_ratio = tflops / reference.tflops
+    peaks_ratio = peak(accelerator, half_precision(accelerator)).tflops / reference.tflops
     if not units or peaks_ratio / units < _CUT_DOWN_RATIO:
         units = peaks_ratio
     watts = accelerator.tdp_w / reference.power_w / units
@@ -193,12 +194,12 @@ def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[Syst
 
 def peak_tflops(hardware: HardwareColumns, precision: Integers) -> Floats:
     """Return the dense peak at a precision per row; NaN where the chip lacks it."""
-    peak: Floats = np.take_along_axis(hardware.peaks_tflops, precision[:, None], axis=1)[:, 0]
-    return peak
+    tflops: Floats = np.take_along_axis(hardware.peaks_tflops, precision[:, None], axis=1)[:, 0]
+    return tflops
 
 
 def half_peak_tflops(hardware: HardwareColumns, precision: Integers) -> Floats:
     """Return the dense peak of what takes 16 bits or more: that of 16 bits, or the format's own where it is lower."""
-    itself = np.isin(precision, [PRECISIONS.index(name) for name in ("bf16", "fp16")])
+    is_half = np.isin(precision, [PRECISIONS.index(name) for name in ("bf16", "fp16")])
     format_peak = peak_tflops(hardware, precision)
-    return np.where(itself, format_peak, np.fmin(format_peak, hardware.half_tflops))
+    return np.where(is_half, format_peak, np.fmin(format_peak, hardware.half_tflops))

@@ -35,7 +35,7 @@ def test_the_second_start_finds_what_the_first_asked_for(asked):
 @pytest.mark.parametrize("harm", ["cut", "changed", "no file", "a folder"])
 def test_what_was_harmed_is_asked_for_again(asked, harm):
     offers = open_catalog().offers()
-    file = cached._file()
+    file = cached._offers_file()
     data = file.read_bytes()
     file.unlink()
     if harm == "a folder":
@@ -65,9 +65,9 @@ def test_a_private_book_is_never_kept(asked, tmp_path):
     )
     own = open_catalog(book=tmp_path / "book").offers("h100-sxm")
     assert any(offer.usd_per_gpu_hour == 0.77 for offer in own)
-    assert not cached._file().exists()
+    assert not cached._offers_file().exists()
     assert not any(offer.usd_per_gpu_hour == 0.77 for offer in open_catalog().offers("h100-sxm"))
-    assert b"0.77," not in cached._file().read_bytes()
+    assert b"0.77," not in cached._offers_file().read_bytes()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names its folder by a variable")
@@ -111,11 +111,11 @@ def test_a_history_is_kept_whole_or_made_again(made, tmp_path, harm):
     seen_in(root, 1, 2, 3)
     first = past(root)
     assert len(first[0]) == 3
-    [file] = cached._histories().glob("*")
+    [file] = cached._history_folder().glob("*")
     if harm == "another table":
         seen_in(root, 1, 2)
         assert len(past(root)[0]) == 2
-        assert [other != file for other in cached._histories().glob("*")] == [True], "one history is kept"
+        assert [other != file for other in cached._history_folder().glob("*")] == [True], "one history is kept"
     else:
         data = file.read_bytes()
         harmed = {"none": data, "cut": data[:-9], "changed": data.replace(b"aws", b"awt", 1), "gone": b""}[harm]
@@ -132,7 +132,7 @@ def test_a_history_beside_a_book_is_never_kept(made, tmp_path):
         '[[system]]\nid = "aws-one"\ngpu = "h100-sxm5-80gb"\ngpus = 1\n', "utf-8"
     )
     assert past(root, tmp_path / "book")[0][0]["system_id"] == "aws-one"
-    assert not cached._histories().exists()
+    assert not cached._history_folder().exists()
 
 
 @pytest.mark.parametrize("harm", [b"", b"0\ntext", b"\xff", None])
