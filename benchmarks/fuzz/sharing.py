@@ -31,24 +31,26 @@ def share_catalog() -> None:
     opened: dict[Any, core.Catalog] = {}
     create, root_of_all = core.Catalog.__new__, shipped_root()
 
-    def shared(as_of: Any, known_as_of: Any, root: Any, layers: Any, kept_at: Any = None, version: Any = "") -> Any:
+    # its parameters are those of Catalog.__init__, by name too: queries open theirs with keywords
+    def shared(
+        as_of: Any, known_as_of: Any, root: Any, layers: Any, store_at: Any = None, pinned_version: Any = None
+    ) -> Any:
         """Return under what key a catalog is shared; None of one with facts of its own."""
-        has_store = not (kept_at is None or (isinstance(kept_at, Path) and not kept_at.is_dir()))
+        has_store = not (store_at is None or (isinstance(store_at, Path) and not store_at.is_dir()))
         if _ALONE or layers or root != root_of_all or has_store:
             return None
-        return as_of, known_as_of, root, version
+        return as_of, known_as_of, root, pinned_version
 
     # Python calls __init__ on whatever __new__ returns: a shared catalog is begun here, and left alone there
     def new(kind: type[core.Catalog], *arguments: Any, **keywords: Any) -> core.Catalog:
-        arguments = (*arguments, *keywords.values())
-        key = shared(*arguments)
+        key = shared(*arguments, **keywords)
         if kind is not core.Catalog or key is None:
             return create(kind)
         if key not in opened:
             while len(opened) >= _MOST_OPEN:  # the first is that of today
                 del opened[list(opened)[1]]
             opened[key] = create(kind)
-            original(opened[key], *arguments)
+            original(opened[key], *arguments, **keywords)
         return opened[key]
 
     original = core.Catalog.__init__
