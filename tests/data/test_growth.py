@@ -160,7 +160,7 @@ FORGOTTEN = {
     ),
     "its grid": ({}, ("providers", "price_sources"), "'eu-north' of {name} is not in pricing/cloud_regions.csv"),
     "its accelerator": ({"gpu": "x500-sxm"}, (), "'x500-sxm' is not in models/accelerators.csv"),
-    "its node": ({"system_id": "nimbus-node"}, (), "'nimbus-node' is not in systems; add it to models/systems.csv"),
+    "its node": ({"system_id": "nimbus-node"}, (), "'nimbus-node' is not in models/systems.csv: add it there"),
     "the node's accelerator": ({"system_id": "dgx-b200"}, (), "dgx-b200 holds 8 × b200-sxm"),
     "the price per GPU": ({"usd_per_gpu_hour": "20"}, (), "20 is not usd_per_hour ÷ gpus = 2.5"),
     "the day of learning": ({"recorded_on": "2026-11-17"}, (), "lies before the observation"),

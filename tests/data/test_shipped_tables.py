@@ -1,10 +1,12 @@
 """Every shipped file is what its schema says, and every number leads to a source."""
 
 import csv
+from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
 
+import gpucost
 from gpucost.options import OPTIONS, Family, OptionRule
 from gpucost.schemas import TABLES, DataTable
 from gpucost.schemas.validation import check_file
@@ -12,7 +14,8 @@ from tests.rules import for_each
 
 from .tables import ROOT, files, identity, lines, original, original_rows, rows
 
-with (ROOT / "gpucost/options.csv").open(newline="", encoding="utf-8") as options:
+# of the program that is tested: the data may lie elsewhere
+with Path(gpucost.__file__).with_name("options.csv").open(newline="", encoding="utf-8") as options:
     OPTION_ROWS = list(csv.DictReader(options))
 
 pytestmark = pytest.mark.later
