@@ -6,7 +6,7 @@ read from it, in its order. `in_order` is the rule. Another rule of what leads c
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -132,6 +132,33 @@ def picks(order: Indices, columns: Picked) -> dict[int, list[str]]:
         if len(rows):
             labels.setdefault(int(rows[0]), []).append(kind)
     return labels
+
+
+class PickedOffer(TypedDict):
+    """What an answer says first of an offer that is best at something."""
+
+    kind: str
+    provider: str
+    seller: str  # the provider's name
+    region: str | None
+    instance_type: str
+    option: str
+    term_months: int
+    gpu: str
+
+
+def picked_offer(offer: Offer, kinds: Sequence[str], seller: str) -> PickedOffer:
+    """Return who sells an offer that was picked, and on which terms, under the first of its kinds."""
+    return {
+        "kind": kinds[0],
+        "provider": offer.provider,
+        "seller": seller,
+        "region": offer.region or None,
+        "instance_type": offer.instance_type,
+        "option": offer.option,
+        "term_months": offer.term_months,
+        "gpu": offer.gpu,
+    }
 
 
 def ordered(rows: Sequence[Any], cost: str) -> list[Any]:

@@ -23,6 +23,7 @@ from gpucost.market.table import (
     front_of,
     in_order,
     leading,
+    picked_offer,
     picks,
     standing,
 )
@@ -174,14 +175,7 @@ def highlights(priced: Priced, table: OfferTable) -> list[ServedHighlight]:
         number, plan = int(pairs.offer[row]), int(pairs.plan[row])
         offer = market.facts.offers[number]
         highlight = {
-            "kind": kinds[0],
-            "provider": offer.provider,
-            "seller": sellers.name(offer.provider),
-            "region": offer.region or None,
-            "instance_type": offer.instance_type,
-            "option": offer.option,
-            "term_months": offer.term_months,
-            "gpu": offer.gpu,
+            **picked_offer(offer, kinds, sellers.name(offer.provider)),
             "gpus": int(pairs.gpus[row]),
             "instances": int(pairs.fleet.units[row]),
             "replicas": int(pairs.fleet.replicas[row]),

@@ -24,6 +24,7 @@ from gpucost.market.table import (
     first_of_each,
     front_of,
     leading,
+    picked_offer,
     picks,
     standing,
 )
@@ -130,14 +131,7 @@ def highlights(problem: Problem, cases: Cases, table: OfferTable, sellers: Provi
         offer, costs = problem.supply.offers[int(cases.offer[case])], cases.costs
         best.append(
             {
-                "kind": kinds[0],
-                "provider": offer.provider,
-                "seller": sellers.name(offer.provider),
-                "region": offer.region or None,
-                "instance_type": offer.instance_type,
-                "option": offer.option,
-                "term_months": offer.term_months,
-                "gpu": offer.gpu,
+                **picked_offer(offer, kinds, sellers.name(offer.provider)),
                 "gpus": int(cases.gpus[case]),
                 "instances": int(cases.gpus[case]) // max(offer.gpus, 1),
                 "days": float(costs.days[case]),
